@@ -284,8 +284,7 @@ struct unique_description {
     static auto bind(It first, End last, F f = {}, Proj proj = {}) {
         using function = projected_function<F, Proj>;
         const auto count = std::ranges::distance(first, last);
-        return [first, count,
-                keep = keep_unequal<function>{{std::move(f), proj, proj}}]() mutable {
+        return [first, count, keep = keep_unequal<function>{{std::move(f), proj, proj}}]() mutable {
             return internal::compact(first, count, keep);
         };
     }

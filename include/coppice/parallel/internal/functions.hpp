@@ -60,11 +60,16 @@ constexpr auto output_begin(Out&& out) {
 template <class Out>
 using output_iterator_t = decltype(internal::output_begin(std::declval<Out>()));
 
+template <class R>
+constexpr std::ptrdiff_t size_of(R& r) {
+    return static_cast<std::ptrdiff_t>(std::ranges::distance(r));
+}
 // Returns the smaller one of `count` and the size of a range; `count` for an iterator.
 template <class Difference, class Out>
 constexpr Difference output_count(Difference count, Out&& out) {
     if constexpr (std::ranges::range<Out>) {
-        return std::min(count, static_cast<Difference>(std::ranges::distance(out)));
+        return static_cast<Difference>(
+            std::min(static_cast<std::ptrdiff_t>(count), internal::size_of(out)));
     } else {
         return count;
     }

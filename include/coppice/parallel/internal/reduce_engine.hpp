@@ -50,6 +50,29 @@ void add_elements(std::optional<T>& sum, Index i, std::ptrdiff_t count, At at, O
     sum.emplace(std::move(total));
 }
 
+// The functions of an element, and of the elements at an index of two ranges, in a loop. They
+// refer to f unless a copy is cheap. If an element is a temporary, so may be what f refers to: then
+// they return a value.
+template <class F, class... It>
+using element_result_t =
+    std::conditional_t<(std::is_reference_v<std::iter_reference_t<It>> && ...),
+                       std::invoke_result_t<F&, std::iter_reference_t<It>...>,
+                       std::remove_cvref_t<std::invoke_result_t<F&, std::iter_reference_t<It>...>>>;
+template <class F, class It>
+struct element_function {
+    loop_function<F> f;
+    element_result_t<F, It> operator()(It i) { return f(*i); }
+};
+template <class F, class It, class It2>
+struct element_pair_function {
+    loop_function<F> f;
+    It first;
+    It2 first2;
+    element_result_t<F, It, It2> operator()(std::ptrdiff_t i) {
+        return f(*internal::behind(first, i), *internal::behind(first2, i));
+    }
+};
+
 // Returns op(init, sum of op over at(0) ... at(count - 1)), or nothing if it is not complete.
 template <class T, class Index, class At, class Op>
 std::optional<T> reduce_all(Index first, std::iter_difference_t<Index> count, T init, At at,
@@ -78,12 +101,8 @@ struct transform_reduce_description {
         const auto count = std::ranges::distance(first, last);
         return [first, count, init = std::move(init), op = projected_function<Op>{std::move(op)},
                 f = projected_function<F>{std::move(f)}]() mutable {
-            return internal::reduce_all(
-                first, count, std::move(init),
-                [call = loop_function<projected_function<F>>(f)](It i) mutable -> decltype(auto) {
-                    return call(*i);
-                },
-                op);
+            return internal::reduce_all(first, count, std::move(init),
+                                        element_function<projected_function<F>, It>{f}, op);
         };
     }
     template <std::ranges::forward_range R, class T, class Op, class F>
@@ -112,8 +131,7 @@ struct transform_reduce_description {
                                               std::ranges::range_reference_t<R2>>>
     static auto bind(R&& r, R2&& r2, T init, Op op = {}, F f = {}) {
         const auto first = std::ranges::begin(r);
-        const auto count =
-            std::min<std::ptrdiff_t>(std::ranges::distance(r), std::ranges::distance(r2));
+        const auto count = std::min(internal::size_of(r), internal::size_of(r2));
         return bind(
             first, std::ranges::next(first, static_cast<std::ranges::range_difference_t<R>>(count)),
             std::ranges::begin(r2), std::move(init), std::move(op), std::move(f));
@@ -123,15 +141,10 @@ private:
     template <class It, class It2, class T, class Op, class F>
     static std::optional<T> of_two(It first, std::iter_difference_t<It> count, It2 first2, T init,
                                    Op& op, F& f) {
-        using difference = std::iter_difference_t<It>;
         if constexpr (random_access<It, It2>) {
-            return internal::reduce_all(
-                difference(0), count, std::move(init),
-                [first, first2,
-                 call = loop_function<F>(f)](difference i) mutable -> decltype(auto) {
-                    return call(first[i], first2[static_cast<std::iter_difference_t<It2>>(i)]);
-                },
-                op);
+            return internal::reduce_all(std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
+                                        std::move(init),
+                                        element_pair_function<F, It, It2>{f, first, first2}, op);
         } else {
             if (count != 0 && internal::leaves_out()) return std::nullopt;
             for (; count != 0; --count, ++first, ++first2) {

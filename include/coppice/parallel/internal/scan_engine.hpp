@@ -63,10 +63,8 @@ public:
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (b + 1 == sums_.size()) return;
         loop_function<Op> op = op_;
-        loop_function<F> f = f_;
-        internal::add_elements(
-            sums_[b], at(from), static_cast<std::ptrdiff_t>(to - from),
-            [&f](It i) -> decltype(auto) { return f(*i); }, op);
+        internal::add_elements(sums_[b], at(from), static_cast<std::ptrdiff_t>(to - from),
+                               element_function<F, It>{f_}, op);
     }
     // Replaces the sum of each block by the sum of all elements before it.
     void combine(std::size_t first, std::size_t blocks) {
