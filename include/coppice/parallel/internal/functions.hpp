@@ -60,6 +60,16 @@ constexpr auto output_begin(Out&& out) {
 template <class Out>
 using output_iterator_t = decltype(internal::output_begin(std::declval<Out>()));
 
+// Returns the end of a range as an iterator; an iterator's end is never reached.
+template <output Out>
+constexpr auto output_end(Out&& out) {
+    if constexpr (std::ranges::range<Out>) {
+        return std::ranges::next(std::ranges::begin(out), std::ranges::end(out));
+    } else {
+        return std::unreachable_sentinel;
+    }
+}
+
 template <class R>
 constexpr std::ptrdiff_t size_of(R& r) {
     return static_cast<std::ptrdiff_t>(std::ranges::distance(r));
