@@ -25,9 +25,26 @@ namespace coppice::parallel::internal {
 template <class T>
 concept place = is_place<std::remove_cvref_t<T>>;
 
-// Ranges are kept by their iterators.
+// Ranges are kept by their iterators. What is behind the first Description::ranges_max arguments is
+// a value, or a function, even if it is a range too, such as a string.
+template <class Description>
+inline constexpr std::size_t ranges_max = static_cast<std::size_t>(-1);
+template <class Description>
+    requires requires { Description::ranges_max; }
+inline constexpr std::size_t ranges_max<Description> = Description::ranges_max;
 template <class T>
 concept outlives_call = !std::ranges::range<T> || std::ranges::borrowed_range<T>;
+template <class Description, class... Args>
+consteval bool ranges_outlive_call() {
+    constexpr bool outlives[] = {outlives_call<Args>...};
+    constexpr bool is_place_argument[] = {place<Args>...};
+    for (std::size_t i = 0, ranges = ranges_max<Description>; i != sizeof...(Args); ++i) {
+        if (is_place_argument[i]) continue;
+        if (ranges != 0 && !outlives[i]) return false;
+        if (ranges != 0) --ranges;
+    }
+    return true;
+}
 
 // What the caller of the blocking form gets. A part of a result is never given as the whole.
 inline bool given(bool complete) noexcept {
@@ -134,6 +151,27 @@ concept binds = requires(Args&&... args) {
     binding<Description, Args...>::engine(static_cast<Args&&>(args)...);
 };
 
+struct blocking_form {
+    template <class Description, class... Args>
+    static constexpr bool takes = true;
+    template <class Where, class Engine>
+    static auto make(const Where& where, Engine engine) {
+        return internal::given(where.call(engine));
+    }
+};
+struct sender_form {
+    template <class Description, class... Args>
+    static constexpr bool takes = internal::ranges_outlive_call<Description, Args...>();
+    template <class Where, class Engine>
+    static auto make(const Where& where, Engine engine) {
+        using Sch = std::remove_cvref_t<decltype(where.get_scheduler())>;
+        return engine_sender<Sch, Engine>(where.get_scheduler(), std::move(engine));
+    }
+};
+
+template <class Form, class Description, class... Args>
+concept can_call = binds<Description, Args...> && Form::template takes<Description, Args...>;
+
 // The function object of an algorithm in one of its forms. The longest call has a place and eight
 // arguments.
 template <class Form, class Description>
@@ -148,32 +186,13 @@ class algorithm_function {
 public:
     template <class A, class B = unset, class C = unset, class D = unset, class E = unset,
               class F = unset, class G = unset, class H = unset, class I = unset>
-        requires binds<Description, A, B, C, D, E, F, G, H, I> && Form::template
-    takes<A, B, C, D, E, F, G, H, I> auto operator()(A&& a, B&& b = {}, C&& c = {}, D&& d = {},
-                                                     E&& e = {}, F&& f = {}, G&& g = {}, H&& h = {},
-                                                     I&& i = {}) const {
+        requires can_call<Form, Description, A, B, C, D, E, F, G, H, I>
+    auto operator()(A&& a, B&& b = {}, C&& c = {}, D&& d = {}, E&& e = {}, F&& f = {}, G&& g = {},
+                    H&& h = {}, I&& i = {}) const {
         return call<A, B, C, D, E, F, G, H, I>(
             static_cast<A&&>(a), static_cast<B&&>(b), static_cast<C&&>(c), static_cast<D&&>(d),
             static_cast<E&&>(e), static_cast<F&&>(f), static_cast<G&&>(g), static_cast<H&&>(h),
             static_cast<I&&>(i));
-    }
-};
-
-struct blocking_form {
-    template <class... Args>
-    static constexpr bool takes = true;
-    template <class Where, class Engine>
-    static auto make(const Where& where, Engine engine) {
-        return internal::given(where.call(engine));
-    }
-};
-struct sender_form {
-    template <class... Args>
-    static constexpr bool takes = (outlives_call<Args> && ...);
-    template <class Where, class Engine>
-    static auto make(const Where& where, Engine engine) {
-        using Sch = std::remove_cvref_t<decltype(where.get_scheduler())>;
-        return engine_sender<Sch, Engine>(where.get_scheduler(), std::move(engine));
     }
 };
 template <class Description>

@@ -156,6 +156,8 @@ private:
 };
 
 struct reduce_description {
+    static constexpr std::size_t ranges_max = 1;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, class T = std::iter_value_t<It>,
               class Op = std::plus<>>
         requires reduces<Op, T, std::iter_reference_t<It>>
@@ -204,6 +206,8 @@ struct equal_to_value {
 // Makes the description of an algorithm with a value from that with a predicate.
 template <class Description>
 struct with_value {
+    static constexpr std::size_t ranges_max = 1;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, class T,
               class Proj = std::identity>
         requires projected_predicate<equal_to_value<T>, Proj, It>

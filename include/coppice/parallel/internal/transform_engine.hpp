@@ -145,6 +145,8 @@ struct copy_description {
 };
 
 struct fill_description {
+    static constexpr std::size_t ranges_max = 1;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, class T>
         requires std::indirectly_writable<It, const T&>
     static auto bind(It first, End last, T value) {
