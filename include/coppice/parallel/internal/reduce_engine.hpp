@@ -51,24 +51,19 @@ void add_elements(std::optional<T>& sum, Index i, std::ptrdiff_t count, At at, O
 }
 
 // The functions of an element, and of the elements at an index of two ranges, in a loop. They
-// refer to f unless a copy is cheap. If an element is a temporary, so may be what f refers to: then
-// they return a value.
-template <class F, class... It>
-using element_result_t =
-    std::conditional_t<(std::is_reference_v<std::iter_reference_t<It>> && ...),
-                       std::invoke_result_t<F&, std::iter_reference_t<It>...>,
-                       std::remove_cvref_t<std::invoke_result_t<F&, std::iter_reference_t<It>...>>>;
+// refer to f unless a copy is cheap.
 template <class F, class It>
 struct element_function {
     loop_function<F> f;
-    element_result_t<F, It> operator()(It i) { return f(*i); }
+    lasting_result_t<F, std::iter_reference_t<It>> operator()(It i) { return f(*i); }
 };
 template <class F, class It, class It2>
 struct element_pair_function {
     loop_function<F> f;
     It first;
     It2 first2;
-    element_result_t<F, It, It2> operator()(std::ptrdiff_t i) {
+    lasting_result_t<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> operator()(
+        std::ptrdiff_t i) {
         return f(*internal::behind(first, i), *internal::behind(first2, i));
     }
 };
