@@ -190,6 +190,17 @@ TEST(parallel_sort_errors, a_stop_in_the_middle_loses_nothing) {
     EXPECT_EQ(counted<false>::live.load(relaxed), 0);
 }
 
+TEST(parallel_sort_errors, a_stop_soon_ends_a_stable_sort_in_place) {
+    std::vector<counted<true>> v = make_all<counted<true>>(numbers(pattern::random, 60'000));
+    coppice::inplace_stop_source stop;
+    counter calls_left{1};
+    coppice::fork_join(stop.get_token(), [&] {
+        EXPECT_FALSE(parallel::stable_sort(parallel::on(places::pool()), v,
+                                           stopping_less{&calls_left, &stop}));
+    });
+    EXPECT_GT(calls_left.load(relaxed), -20'000);
+}
+
 TEST(parallel_sort_errors, a_stop_before_the_start_is_reported) {
     coppice::inplace_stop_source stop;
     stop.request_stop();
