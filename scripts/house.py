@@ -1,4 +1,4 @@
-"""The house: the rooms of the library, and which room stands on which, read from the tree.
+"""Reads from the tree the rooms of the library, and which room depends on which.
 
 scripts/diagrams.py draws it as docs/images/house.svg. A room's floor follows from what its files
 include, so a picture that differs from the one in the tree says that the tree has changed.
@@ -57,7 +57,7 @@ class House:
                    for next_ in self.uses.get(room, ()))
 
     def arrows(self):
-        """(user, used) without those that follow from others."""
+        """Returns the pairs (user, used) without those that follow from others."""
         for room in sorted(self.uses):
             for other in sorted(self.uses[room]):
                 if not any(self.reaches(between, other) for between in self.uses[room]):
