@@ -1,6 +1,6 @@
 # What `cmake --install` installs: headers, the library, the package files, and the program
-# (apps/serve installs itself). All paths are relative to the prefix, so a user may choose the prefix
-# at install time and move it afterwards.
+# (apps/serve installs itself). All paths are relative to the prefix, so a user may choose the
+# prefix at install time and move it afterwards.
 option(COPPICE_INSTALL "Install coppice with the project that contains it" ${PROJECT_IS_TOP_LEVEL})
 if(NOT COPPICE_INSTALL)
     return()

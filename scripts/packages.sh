@@ -117,7 +117,7 @@ if ! apt install -y --no-install-recommends "${missing[@]}"; then
         say "the disk is full."
     elif [ $refreshed = no ] ||
         grep -qE 'Could not (resolve|connect)|Temporary failure|Failed to fetch' "$log"; then
-        say "the packages could not be downloaded: the network or the package sources are unreachable."
+        say "the packages could not be downloaded: no network, or no access to the package sources."
     else
         say "apt-get install failed, see above."
     fi

@@ -8,8 +8,8 @@
   report.py compare OLD NEW [BENCH...]                   shows what changed between two commits
   report.py has COMMIT [BENCH...]                        exits with 0 if the history has runs of all
 
-Figures come from `bench_NAME --json`, see benchmarks/harness.hpp. benchmarks/documents.json says what
-the project's five documents measured, and which of our figures and the rivals' stand beside it.
+Figures come from `bench_NAME --json`, see benchmarks/harness.hpp. benchmarks/documents.json says
+what the project's five papers measured, and which of our figures and the rivals' stand beside it.
 Needs only Debian's python3. Plots need python3-pygal, and are left out without it.
 """
 import argparse
@@ -233,7 +233,7 @@ def slug(text):
 
 
 def provenance(runs):
-    """Returns how and where each benchmark ran. The last runs of two may be from different machines."""
+    """Returns how and where each benchmark ran. Their last runs may be from different machines."""
     blocks = [("table", ["benchmark", "commit", "when", "how", "compiler", "machine",
                          "load at its end"],
                [[(run["bench"], ""), (run["commit"], ""), (run["time"], ""), (run["mode"], ""),
@@ -391,7 +391,7 @@ SHADES = {"ours": ["#1b7f4b", "#3fa96f", "#7fcf9f", "#a5dcb9"], "document": ["#b
 
 
 def bars(made):
-    """Returns (label, a value or None per column, color) of each row with figures in the table's unit."""
+    """Returns (label, a value or None per column, color) of each row with figures in this unit."""
     used = {}
     for row in made.rows:
         values = []

@@ -98,7 +98,7 @@ def file_of(frame):
 
 
 def is_library(frame):
-    """Returns True for frames of coppice's own code, and of code that compilers generate between coroutines."""
+    """Returns True for frames of coppice's own code, and of glue between coroutines."""
     name = frame.name()
     if name is None:
         return False
@@ -262,7 +262,7 @@ def field(value, name):
 
 
 def waiting_for(chain):
-    """Returns (coroutine, its task_chain or None, None) of what awaits the task, or (None, None, what)."""
+    """Returns (waiting coroutine, its task_chain or None, None), or (None, None, what waits)."""
     waiter = chain['waiter_']
     if int(waiter) == 0:
         return None, None, 'nobody'

@@ -4,11 +4,12 @@
 #   compile_time_test.sh COMPILER INCLUDE
 #
 # The budget is 1 s and 200 MB for a pipeline, 1.5 s for the umbrella header. Times differ between
-# machines and with their load, so the test checks only stable figures: the lines that the room adds,
-# the compiler's memory, and with clang the number of types, declarations and expressions. It prints
-# the processor time, the best of several runs, but does not check it: even its ratio to the time of
-# the same standard headers varies by a tenth. The ceiling of the lines leaves 2 percent, because the
-# two compilers break the same lines differently. Lower the ceilings when the figures fall.
+# machines and with their load, so the test checks only stable figures: the lines that the room
+# adds, the compiler's memory, and with clang the number of types, declarations and expressions. It
+# prints the processor time, the best of several runs, but does not check it: even its ratio to the
+# time of the same standard headers varies by a tenth. The ceiling of the lines leaves 2 percent,
+# because the two compilers break the same lines differently. Lower the ceilings when the figures
+# fall.
 set -euo pipefail
 
 compiler=$1 include=$2

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the built tree into a fresh prefix and uses it from outside, through CMake and pkg-config,
-# in place and after the prefix has moved.
+# Installs the built tree into a fresh prefix and uses it from outside, through CMake and
+# pkg-config, in place and after the prefix has moved.
 #
 #   package_test.sh BUILD SOURCE COMPILER APPS(1|0) VERSION
 set -euo pipefail

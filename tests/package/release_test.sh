@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Two clones make the same archive of a release, byte for byte. It has one folder at its top, exactly
-# the files of the commit, and a matching checksum. Skips (77) if the tree is not a git checkout.
+# Two clones make the same archive of a release, byte for byte. It has one folder at its top,
+# exactly the files of the commit, and a matching checksum. Skips (77) if the tree is not a git
+# checkout.
 #
 #   release_test.sh SOURCE
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the single header with its script, compiles a program with it without a warning, and runs the
-# program. It needs only one translation unit and -pthread.
+# Makes the single header with its script, compiles a program with it without a warning, and runs
+# the program. It needs only one translation unit and -pthread.
 #
 #   single_header_test.sh SOURCE COMPILER
 set -euo pipefail

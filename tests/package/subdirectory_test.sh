@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a project that has coppice as a subdirectory, as a shared library without http. Installs the
-# project, and uses the installed library through CMake and pkg-config.
+# Builds a project that has coppice as a subdirectory, as a shared library without http. Installs
+# the project, and uses the installed library through CMake and pkg-config.
 #
 #   subdirectory_test.sh SOURCE COMPILER
 set -euo pipefail

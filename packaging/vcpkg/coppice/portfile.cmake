@@ -1,7 +1,7 @@
 # Builds the checkout that contains this port:
 #   vcpkg install coppice --overlay-ports=packaging/vcpkg --editable
-# vcpkg identifies a build by the port's files, which do not include the library's. Without --editable
-# it may therefore return an older build of the checkout from its binary cache.
+# vcpkg identifies a build by the port's files, which do not include the library's. Without
+# --editable it may therefore return an older build of the checkout from its binary cache.
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../.." ABSOLUTE)
 if(NOT EXISTS "${SOURCE_PATH}/include/coppice/version.hpp")
     message(FATAL_ERROR "This port builds the checkout of coppice that contains it, but "
