@@ -9,8 +9,8 @@
   report.py has COMMIT [BENCH...]                        exits with 0 if the history has runs of all
 
 Figures come from `bench_NAME --json`, see benchmarks/harness.hpp. benchmarks/documents.json says
-what the project's five papers measured, and which of our figures and the rivals' stand beside it.
-Needs only Debian's python3. Plots need python3-pygal, and are left out without it.
+what the project's five documents measured, and which of our figures and the rivals' stand beside
+it. Needs only Debian's python3. Plots need python3-pygal, and are left out without it.
 """
 import argparse
 import datetime
