@@ -128,8 +128,8 @@ private:
     atomic<std::uintptr_t> word_{more};
 };
 
-// A gate that items enter in the order of their numbers, without gaps. It has at least as many cells
-// as there are items in flight. Item i uses the cell i modulo the number of cells.
+// A gate that items enter in the order of their numbers, without gaps. It has at least as many
+// cells as there are items in flight. Item i uses the cell i modulo the number of cells.
 //
 //   0       the item of this cell has not arrived, and may not enter yet
 //   open    the item may enter when it arrives
