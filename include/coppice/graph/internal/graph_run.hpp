@@ -122,7 +122,7 @@ private:
 
     // Returns true if a round must run: called before the first, and after each. May throw.
     virtual bool wants_round(bool first) = 0;
-    // Completes the receiver. The last access.
+    // Completes the receiver, as the last access to this object.
     virtual void complete(outcome what) noexcept = 0;
 
     void withdraw() noexcept { source_.request_stop(); }  // for wait_limits

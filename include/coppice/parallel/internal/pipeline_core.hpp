@@ -136,7 +136,7 @@ private:
         (make(std::get<I>(gates_)), ...);
     }
 
-    // Calls begin(visit), then takes items from the source while it can. The visit is counted.
+    // Calls begin(visit), then takes items from the source while it can. The caller counted it.
     template <class Begin>
     void begin_visit(Begin begin) noexcept {
         {
