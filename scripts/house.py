@@ -12,10 +12,13 @@ PURPOSE = {  # one line in each room's box
     "contract": "recurring work", "exec": "senders: std::execution", "task": "coroutines",
     "pool": "work stealing, fork-join", "token": "await, callback, future",
     "io": "event loops, sockets, files", "http": "server and client",
+    "parallel": "std's algorithms, pipelines", "sync": "locks, events, channels",
+    "graph": "graphs of tasks",
 }
-CENTER = {  # where a room stands on its floor; a new one in the middle
-    "base": 420, "signal": 120, "trace": 320, "stop": 520, "exec": 540, "contract": 150,
-    "task": 715, "pool": 190, "token": 690, "io": 610, "http": 420,
+CENTER = {  # the middle of each room on its floor, in pixels; a new room stands in the middle
+    "base": 420, "signal": 210, "trace": 690, "stop": 450, "exec": 450, "contract": 225,
+    "task": 690, "pool": 285, "token": 690, "parallel": 120, "sync": 330, "io": 675,
+    "graph": 300, "http": 600,
 }
 INCLUDE = re.compile(r"^\s*#\s*include\s*<coppice/(\w+)/(internal/)?([\w/]+)\.hpp>", re.MULTILINE)
 
