@@ -1,6 +1,6 @@
-# What the thread sanitizer need not run, because no test of it starts a thread: it finds races, and
-# has nothing to look for there. The other stages run these, the address sanitizer among them.
-# tests/tidy/house.hpp refuses a file here that names what starts threads.
+# Tests left out under the thread sanitizer, because they start no thread and so cannot race. The
+# other stages run them, the address sanitizer's among them. tests/tidy/house.hpp rejects a file
+# listed here that names anything that starts a thread.
 list(APPEND coppice_tests_left_out
     base/check base/clock base/file_name base/fork_deque base/internal base/intrusive base/lifetime
     base/memory_limit base/options base/result base/saturating base/timer_wheel base/version

@@ -39,7 +39,7 @@ TEST(parallel_filter, copy_if_copies_what_std_copies) {
     });
 }
 
-// So slow that windows are used.
+// A predicate so slow that the algorithms use windows.
 bool is_small_after_a_while(int x) {
     for (volatile int i = 0; i != 100;) i = i + 1;
     return is_small(x);

@@ -53,7 +53,7 @@ TEST(parallel_find, ends_early_in_an_endless_range) {
     });
 }
 
-TEST(parallel_find, gives_what_comes_first_a_match_or_an_exception) {
+TEST(parallel_find, ends_with_the_first_match_or_exception_in_order) {
     places::everywhere([](auto... where) {
         std::vector<int> v(3'000);
         std::iota(v.begin(), v.end(), 0);

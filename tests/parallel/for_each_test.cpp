@@ -22,7 +22,7 @@ namespace ex = coppice::execution;
 namespace parallel = coppice::parallel;
 using coppice::this_thread::sync_wait;
 
-// Calls check(where...) for each place: none, pools, and schedulers.
+// Calls check(where...) for each kind of place: without on(), pools, and schedulers.
 template <class Check>
 void everywhere(Check check) {
     coppice::thread_pool pool(3);

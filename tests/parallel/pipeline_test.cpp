@@ -85,7 +85,7 @@ TEST(pipeline, a_serial_stage_gets_each_item_once_and_one_at_a_time) {
     for (int i = 0; i != 2000; ++i) ASSERT_EQ(got[static_cast<std::size_t>(i)], i);
 }
 
-TEST(pipeline, has_no_more_items_in_flight_than_it_was_allowed) {
+TEST(pipeline, never_has_more_items_in_flight_than_allowed) {
     thread_pool pool(4);
     for (const int most : {1, 2, 5}) {
         coppice::internal::atomic<int> in_flight{0};
@@ -129,7 +129,7 @@ void run_with(thread_pool& pool, const fault& f, std::vector<int>& ended) {
         }));
 }
 
-TEST(pipeline, an_error_of_any_stage_and_item_is_rethrown_after_all_items_were_destroyed) {
+TEST(pipeline, throws_the_error_of_any_stage_and_item_after_all_items_are_destroyed) {
     for (const std::size_t workers : {1, 3}) {
         thread_pool pool(workers);
         for (int at = 0; at != 5; ++at) {
@@ -151,7 +151,7 @@ TEST(pipeline, an_error_of_any_stage_and_item_is_rethrown_after_all_items_were_d
     }
 }
 
-TEST(pipeline, of_several_errors_throws_that_of_the_first_item) {
+TEST(pipeline, throws_the_error_of_the_first_item_if_several_fail) {
     thread_pool pool(3);
     for (int round = 0; round != 50; ++round) {
         async_event late;
@@ -282,7 +282,7 @@ TEST(pipeline, as_a_sender_completes_in_each_of_the_three_ways) {
                                              stop.get_token())));
 }
 
-TEST(pipeline, a_sender_that_is_not_started_destroys_what_it_was_given) {
+TEST(pipeline, a_sender_that_is_never_started_destroys_its_functions) {
     const auto owner = std::make_shared<int>(0);
     thread_pool pool(1);
     {

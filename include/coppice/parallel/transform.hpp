@@ -1,11 +1,11 @@
 // transform, copy, fill, generate, adjacent_difference: write each element of an output once.
 #pragma once
 // Common to all. Threads: any; several threads call the function, and write, at the same time.
-// Errors: the first exception in the order of the elements, of those that were thrown; no further
-// calls begin then. Elements that were written stay written. What returns a position throws
-// std::system_error with operation_canceled if a stop request left elements out; what returns
-// nothing in std returns false then, and otherwise true. Cost: no allocation; that of a plain loop
-// while no other worker is idle.
+// Errors: if calls throw, the exception of the first element among those that threw. Calls that
+// have not begun are left out, and elements that were written stay written. If a stop request left
+// elements out, algorithms that return a position throw std::system_error with operation_canceled.
+// Algorithms that return void in std return false then, and otherwise true. Cost: no allocation;
+// that of a plain loop while no other worker is idle.
 //
 // `out` is an iterator with enough space behind it, or a range, whose size limits how many elements
 // are written. It must not overlap the input unless both begin at the same element.
@@ -16,23 +16,25 @@
 namespace coppice::parallel {
 
 // transform(first, last, out, f) and transform(first, last, first2, out, f) write f(x) or f(x, y),
-// and return the position behind the output. transform(range, out, f) and transform(range, range2,
-// out, f), each with a projection per range behind f, return all positions, as in std::ranges.
-// Source: [alg.transform].
+// and return the end of the output. transform(range, out, f) and transform(range, range2, out, f),
+// each with an optional projection per range behind f, return the ends of inputs and output, as
+// std::ranges does. Source: [alg.transform].
 inline constexpr internal::algorithm<internal::transform_description> transform{};
 
-// copy(first, last, out) and copy(range, out) return as transform does. Source: [alg.copy].
+// copy(first, last, out) and copy(range, out) copy each element, and return the same as transform.
+// Source: [alg.copy].
 inline constexpr internal::algorithm<internal::copy_description> copy{};
 
-// fill(first, last, value) and fill(range, value). Source: [alg.fill].
+// fill(first, last, value) and fill(range, value) assign the value to each element. Source:
+// [alg.fill].
 inline constexpr internal::algorithm<internal::fill_description> fill{};
 
 // generate(first, last, f) and generate(range, f) write what f() returns. Source: [alg.generate].
 inline constexpr internal::algorithm<internal::generate_description> generate{};
 
 // adjacent_difference(first, last, out, f = minus) and adjacent_difference(range, out, f = minus)
-// write the first element, then f(x, element before x), and return as transform does. `out` must
-// not overlap the input. Source: [adjacent.difference].
+// write the first element, then f(x, element before x) for each further element x. They return the
+// same as transform. `out` must not overlap the input. Source: [adjacent.difference].
 inline constexpr internal::algorithm<internal::adjacent_difference_description>
     adjacent_difference{};
 

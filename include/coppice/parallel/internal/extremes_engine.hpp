@@ -16,8 +16,8 @@
 
 namespace coppice::parallel::internal {
 
-// True if elements are compared as integers are by <. A part is then walked twice: the compiler
-// vectorizes both the search for the value and the search for where it is.
+// True if the elements are integers that are compared by <. A part is then walked twice, to find
+// the value and then its position, because the compiler vectorizes both walks.
 template <class It, class Less, class Proj>
 inline constexpr bool compares_integers =
     std::random_access_iterator<It> && std::integral<std::iter_value_t<It>> &&
@@ -25,7 +25,8 @@ inline constexpr bool compares_integers =
     (std::same_as<Less, std::less<>> || std::same_as<Less, std::ranges::less> ||
      std::same_as<Less, std::less<std::iter_value_t<It>>>);
 
-// The first of the least elements of a part, which is not empty.
+// Returns the first of the least elements of a part. Precondition: the part is not empty, here and
+// below.
 template <class It, class Less, class Proj>
 It least_of(It i, It last, projected_function<Less, Proj>& less) {
     if constexpr (compares_integers<It, Less, Proj>) {
@@ -41,7 +42,7 @@ It least_of(It i, It last, projected_function<Less, Proj>& less) {
         return least;
     }
 }
-// The first of the greatest elements, likewise.
+// Returns the first of the greatest elements of a part.
 template <class It, class Less, class Proj>
 It first_greatest_of(It i, It last, projected_function<Less, Proj>& less) {
     if constexpr (compares_integers<It, Less, Proj>) {
@@ -58,7 +59,7 @@ It first_greatest_of(It i, It last, projected_function<Less, Proj>& less) {
     }
 }
 
-// Both in one walk: the first of the least elements, and the last of the greatest.
+// Returns the first of the least elements and the last of the greatest, found in one walk.
 template <class It, class Less, class Proj>
 std::pair<It, It> extremes_of(It i, It last, projected_function<Less, Proj>& less) {
     if constexpr (compares_integers<It, Less, Proj>) {
@@ -86,7 +87,8 @@ std::pair<It, It> extremes_of(It i, It last, projected_function<Less, Proj>& les
     }
 }
 
-// Folds parts to positions. Of(i, last, less) finds those of a part; better(left, right) chooses.
+// Folds the positions of parts. of(i, last, less) finds the position in a part, and better(left,
+// right) chooses between the positions of two parts.
 template <class Found, class It, class Less, class Of, class Better>
 fold_result<Found> search_extremes(It first, std::iter_difference_t<It> count, Less& less, Of of,
                                    Better better) {

@@ -22,9 +22,9 @@
 
 namespace coppice::parallel::internal {
 
-// The steps of copy_if (windows.hpp). A block is prepared by a bit for each element, so that the
-// predicate is called once. The output ends at out_end, if that is not unreachable; the elements
-// from the first one on that does not fit are then passed over.
+// The steps of copy_if (windows.hpp). Preparing a block stores one bit per element, so that the
+// predicate is called once for each. If the output is a range, it ends at out_end: from the first
+// element on that does not fit, elements are skipped.
 template <class It, class Out, class End, class F>
 class copy_if_steps : immovable {
     static constexpr std::size_t bits = 64;
@@ -105,7 +105,7 @@ public:
             }
         }
     }
-    // Returns the first element that is not done, and the end of the output.
+    // Returns the position of the first element that is not copied, and the end of the output.
     std::ranges::in_out_result<It, Out> end(std::size_t count) const {
         return {at(std::min(no_room_, count)), out_};
     }
@@ -127,7 +127,7 @@ private:
     std::vector<std::size_t> offsets_;
 };
 
-// Returns the ends of both, and nothing if a stop request left elements out.
+// Returns the ends of input and output, or no value if a stop request left elements out.
 template <class It, class Out, class End, class F>
 std::optional<std::ranges::in_out_result<It, Out>> copy_accepted(It first,
                                                                  std::iter_difference_t<It> count,
@@ -180,11 +180,11 @@ struct copy_if_description {
     }
 };
 
-// The steps of what keeps some elements, in place and in order. Keep has
-//   part(i, last, end, any)   moves the elements that are kept of a part, which is not empty, to
-//                             `end`, which is not behind it; returns the end of them. If `any`,
-//                             there is a kept element before `end`
-//   joins(last, i)            returns true if the first element of a part is not kept behind `last`
+// The steps of the algorithms that keep some elements in place and in order. Keep has
+//   part(i, last, end, any)   moves the kept elements of a part to `end`, and returns their end
+//                             there. The part is not empty, and `end` is not behind its begin.
+//                             `any` is true if there is a kept element before `end`
+//   joins(last, i)            returns true if the element at i is dropped when `last` precedes it
 template <class It, class Keep>
 class compact_steps : immovable {
     using difference = std::iter_difference_t<It>;
@@ -268,7 +268,7 @@ struct keep_unequal {
     }
 };
 
-// Returns the end of what is kept, and nothing if a stop request left elements out.
+// Returns the end of the kept elements, or no value if a stop request left elements out.
 template <class It, class Keep>
 std::optional<It> compact(It first, std::iter_difference_t<It> count, Keep& keep) {
     if (count == 0) return first;
@@ -282,7 +282,7 @@ std::optional<It> compact(It first, std::iter_difference_t<It> count, Keep& keep
     }
 }
 
-// Returns a subrange, as std::ranges does: what is behind the end of the kept elements.
+// Returns the subrange behind the kept elements, as std::ranges does.
 template <class R, class It, class Keep>
 auto compact_range(It first, std::iter_difference_t<It> count, Keep& keep) {
     using result = std::ranges::borrowed_subrange_t<R>;

@@ -1,7 +1,7 @@
-// The engines of find_if and its like: the first place that a search in order would end at.
+// The engines of find_if, any_of, all_of, and none_of: find where a sequential search ends.
 #pragma once
-// A search ends at a match, or at an exception of the predicate; in order, the first of both is the
-// result. So it is here: parts behind the first known end are left out, parts before it go on.
+// A sequential search ends at the first match or exception of the predicate. The parallel search
+// has the same result: parts behind the first known end are left out, and parts before it continue.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/parallel/internal/algorithm.hpp>
@@ -20,7 +20,7 @@
 
 namespace coppice::parallel::internal {
 
-// Where a part of a search ended: at `at`, if that is not behind the part, or nowhere.
+// The place where a part of a search ended: `at`, or nowhere.
 template <class Difference>
 struct search_end {
     static constexpr Difference nowhere = std::numeric_limits<Difference>::max();
@@ -28,7 +28,7 @@ struct search_end {
     std::exception_ptr error;  // if the predicate threw
 };
 
-// Find is called as find(from, to), and returns the offset of the first match, or `to`.
+// A search. Find is called as find(from, to), and returns the offset of the first match, or `to`.
 template <class Difference, class Find>
 class find_walk : immovable {
     using end_type = search_end<Difference>;
@@ -88,8 +88,9 @@ private:
     atomic<Difference> left_out_{end_type::nowhere};
 };
 
-// Returns the offset of the first match among `count`, or `count`; nothing if a stop request left
-// out what comes before. Errors: what the predicate threw before the first match.
+// Returns the offset of the first match among `count` elements, or `count` if there is none.
+// Returns no value if a stop request left out elements before that place. Errors: the exception
+// that the predicate threw before the first match.
 template <class Difference, class Find>
 std::optional<Difference> find_offset(Difference count, Find find) {
     find_walk<Difference, Find> walk(find);
@@ -99,7 +100,7 @@ std::optional<Difference> find_offset(Difference count, Find find) {
     return std::min(end.at, count);
 }
 
-// As std::find_if.
+// Finds the first match in [first, last), as std::find_if does.
 template <class It, class F>
 std::optional<It> find_position(It first, std::iter_difference_t<It> count, F& f) {
     using difference = std::ptrdiff_t;

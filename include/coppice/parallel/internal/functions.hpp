@@ -1,4 +1,4 @@
-// functions: a function and its projections as one function, and what may be given as output.
+// functions: a function and its projections as one function; outputs, as iterators or ranges.
 #pragma once
 
 #include <coppice/exec/internal/invoke.hpp>
@@ -19,14 +19,14 @@ namespace coppice::parallel::internal {
 template <class Proj, class It>
 using projected_t = std::invoke_result_t<Proj&, std::iter_reference_t<It>>;
 
-// What f returns for arguments of these types. What it returns a reference to may be a part of an
-// argument. If an argument is a temporary, that ends with the call; so the type is a value then.
+// The type of what f returns for arguments of these types. A returned reference may refer to a part
+// of an argument. So if an argument is a temporary, the type is a value.
 template <class F, class... Args>
 using lasting_result_t =
     std::conditional_t<(std::is_reference_v<Args> && ...), std::invoke_result_t<F&, Args...>,
                        std::remove_cvref_t<std::invoke_result_t<F&, Args...>>>;
 
-// Calls a function, or a member, on the projections of its arguments.
+// A function, or a pointer to member, that is called with the projections of its arguments.
 template <class F, class Proj = std::identity, class Proj2 = Proj>
 struct projected_function {
     [[no_unique_address]] F f;
@@ -52,7 +52,7 @@ concept projected_callable = std::invocable<F&, projected_t<Proj, It>>;
 template <class F, class Proj, class It>
 concept projected_predicate = std::predicate<F&, projected_t<Proj, It>>;
 
-// Where an algorithm writes: an iterator, or a range, whose size limits how much is written.
+// The output of an algorithm: an iterator, or a range, whose size limits how much is written.
 template <class T>
 concept output =
     std::ranges::forward_range<T> || std::input_or_output_iterator<std::remove_cvref_t<T>>;

@@ -16,8 +16,8 @@
 
 namespace coppice::parallel::internal {
 
-// Counts a range. A part that another worker may run at the same time has counts of its own; what
-// the owner of the range runs itself is counted in place.
+// Counts a range. The owner of the range counts in the caller's bins. A part that another worker
+// may run at the same time counts in its own array.
 template <class It, class Count, class Key>
 class histogram_walk : immovable {
     using difference = std::ptrdiff_t;

@@ -49,7 +49,7 @@ struct stage_env {
     inplace_stop_token query(get_stop_token_t) const noexcept { return token; }
 };
 
-// What a stage returns, as an item. A sender, such as a task, is waited for.
+// The item that a stage's result makes: the result itself, or the value of the sender that it is.
 template <class Result, class Env>
 struct stage_output {
     static constexpr bool waits = false;
@@ -103,7 +103,7 @@ struct room_for {
     }
 };
 
-// One of the items in flight.
+// A slot for one item in flight.
 struct slot_base : gate_waiter {
     void* core = nullptr;                  // the pipeline
     std::uint64_t number = 0;              // of the item, from 0
@@ -138,7 +138,7 @@ private:
     typename Core::env_type env_;
 };
 
-// The end of a pipeline, told to its maker.
+// Receives the end of a pipeline, for the object that made it.
 class pipeline_end {
 public:
     virtual void ended() noexcept = 0;

@@ -18,8 +18,8 @@
 
 namespace coppice::parallel::internal {
 
-// Sums of floating-point numbers do not wait for each other: several are kept, and added at the
-// end. The compiler may not do so by itself; for integers it may.
+// The number of partial sums of floating-point numbers. They are independent, so that additions
+// overlap, and are added at the end. The compiler may split only sums of integers by itself.
 template <class T>
 inline constexpr std::ptrdiff_t sums_at_once = std::floating_point<T> ? 16 : 1;
 
@@ -50,8 +50,8 @@ void add_elements(std::optional<T>& sum, Index i, std::ptrdiff_t count, At at, O
     sum.emplace(std::move(total));
 }
 
-// The functions of an element, and of the elements at an index of two ranges, in a loop. They
-// refer to f unless a copy is cheap.
+// The functions that a loop calls with an element, or with the elements of two ranges at an index.
+// They refer to f unless a copy is cheap.
 template <class F, class It>
 struct element_function {
     loop_function<F> f;
@@ -89,7 +89,7 @@ concept reduces = std::is_invocable_r_v<T, Op&, T, T> && std::is_invocable_r_v<T
                   std::constructible_from<T, U>;
 
 struct transform_reduce_description {
-    // Of one range.
+    // Reduces one range.
     template <std::forward_iterator It, std::sentinel_for<It> End, class T, class Op, class F>
         requires reduces<Op, T, std::invoke_result_t<F&, std::iter_reference_t<It>>>
     static auto bind(It first, End last, T init, Op op, F f) {
@@ -106,7 +106,7 @@ struct transform_reduce_description {
         return bind(std::ranges::begin(r), std::ranges::end(r), std::move(init), std::move(op),
                     std::move(f));
     }
-    // Of two ranges.
+    // Reduces the pairs of two ranges.
     template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator It2,
               class T, class Op = std::plus<>, class F = std::multiplies<>>
         requires reduces<
@@ -188,7 +188,7 @@ struct count_if_description {
     }
 };
 
-// Compares with a value.
+// A predicate: returns true for elements equal to a value.
 template <class T>
 struct equal_to_value {
     T value;
@@ -198,7 +198,7 @@ struct equal_to_value {
     }
 };
 
-// Makes the description of an algorithm with a value from that with a predicate.
+// The description of an algorithm that takes a value, made from the one that takes a predicate.
 template <class Description>
 struct with_value {
     static constexpr std::size_t ranges_max = 1;

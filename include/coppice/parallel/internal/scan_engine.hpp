@@ -20,7 +20,8 @@
 
 namespace coppice::parallel::internal {
 
-// Scans count elements, at least one, after those whose sum is `sum`. An exclusive scan needs one.
+// Scans `count` elements, at least one. `sum` is the sum of everything before them, which an
+// exclusive scan needs.
 template <bool Inclusive, class T, class It, class Out, class Op, class F>
 void scan_elements(std::optional<T>& sum, It i, std::ptrdiff_t count, Out out, Op& op, F& f) {
     if constexpr (Inclusive) {
@@ -42,7 +43,7 @@ void scan_elements(std::optional<T>& sum, It i, std::ptrdiff_t count, Out out, O
     }
 }
 
-// The steps of a scan (windows.hpp). A block is prepared by its sum.
+// The steps of a scan (windows.hpp). Preparing a block computes its sum.
 template <bool Inclusive, class T, class It, class Out, class Op, class F>
 class scan_steps : immovable {
     using It_difference = std::iter_difference_t<It>;
@@ -59,7 +60,7 @@ public:
         sums_.clear();
         sums_.resize(blocks);
     }
-    // The last block's sum is known when it is applied.
+    // Skips the last block: no block behind it needs its sum before it is applied.
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (b + 1 == sums_.size()) return;
         loop_function<Op> op = op_;
@@ -112,7 +113,7 @@ bool scan_all(It first, std::iter_difference_t<It> count, Out out, std::optional
     }
 }
 
-// Makes the engines of all scans of iterators and of ranges.
+// Makes the engines of all scans, of iterators and of ranges.
 template <bool Inclusive>
 struct scan_binder {
     template <class T, class It, class End, class Out, class Op, class F>

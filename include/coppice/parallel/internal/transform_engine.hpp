@@ -16,7 +16,7 @@
 
 namespace coppice::parallel::internal {
 
-// Writes f(*first) and so on to `out`. Returns false if a stop request left elements out.
+// Writes f(x) to `out` for each element x. Returns false if a stop request left elements out.
 template <class It, class Out, class F>
 bool write_each(It first, std::iter_difference_t<It> count, Out out, F& f) {
     if constexpr (random_access<It, Out>) {
@@ -59,7 +59,7 @@ bool write_each(It first, std::iter_difference_t<It> count, It2 first2, Out out,
     }
 }
 
-// Returns `value` if the work is complete.
+// Returns `value` if the work is complete, and otherwise no value.
 template <class T>
 std::optional<T> if_complete(bool complete, T value) {
     return complete ? std::optional<T>(std::move(value)) : std::nullopt;
