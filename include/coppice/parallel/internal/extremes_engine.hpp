@@ -93,7 +93,7 @@ fold_result<Found> search_extremes(It first, std::iter_difference_t<It> count, L
     return internal::fold<Found>(
         first, count,
         [&less, of, better](std::optional<Found>& sum, It i, const It last) {
-            loop_function<Less> call = less;
+            loop_function<Less, std::iter_reference_t<It>, std::iter_reference_t<It>> call = less;
             const Found found = of(i, last, call);
             sum = sum ? better(*sum, found, call) : found;
         },

@@ -39,7 +39,7 @@ public:
 
     void direct(std::size_t from, std::size_t to) {
         if (is_full()) return;
-        loop_function<F> accepts = f_;
+        loop_function<F, std::iter_reference_t<It>> accepts = f_;
         Out out = out_;
         const It last = at(to);
         for (It i = at(from); i != last; ++i) {
@@ -60,7 +60,7 @@ public:
     }
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (was_full_) return;
-        loop_function<F> accepts = f_;
+        loop_function<F, std::iter_reference_t<It>> accepts = f_;
         std::uint64_t* word = &accepted_[b * words_];
         std::size_t count = 0;
         It i = at(from);
@@ -224,7 +224,7 @@ struct keep_unless {
     F removes;
     template <class It>
     It part(It i, It last, It end, bool) {
-        loop_function<F> call = removes;
+        loop_function<F, std::iter_reference_t<It>> call = removes;
         if (i == end) {  // nothing is moved onto itself
             while (i != last && !call(*i)) ++i;
             if (i == last) return i;
@@ -248,7 +248,7 @@ struct keep_unequal {
     F equal;
     template <class It>
     It part(It i, It last, It end, bool any) {
-        loop_function<F> call = equal;
+        loop_function<F, std::iter_reference_t<It>, std::iter_reference_t<It>> call = equal;
         It kept = end;  // the last one that is kept
         if (!any) {
             ++i;  // is at `end`

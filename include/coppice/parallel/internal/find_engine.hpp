@@ -107,7 +107,7 @@ std::optional<It> find_position(It first, std::iter_difference_t<It> count, F& f
         const std::optional<difference> found =
             internal::find_offset(static_cast<difference>(count),
                                   [first, &f](difference from, difference to) -> difference {
-                                      loop_function<F> call = f;
+                                      loop_function<F, std::iter_reference_t<It>> call = f;
                                       const It last = internal::behind(first, to);
                                       It i = internal::behind(first, from);
                                       while (i != last && !call(*i)) ++i;
@@ -144,12 +144,21 @@ struct find_if_description {
     }
 };
 
-template <class F>
-struct negated_function {
-    F f;
-    template <class T>
-    constexpr bool operator()(T&& x) {
-        return !f(static_cast<T&&>(x));
+struct find_if_not_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, class F,
+              class Proj = std::identity>
+        requires projected_predicate<F, Proj, It>
+    static auto bind(It first, End last, F f, Proj proj = {}) {
+        return find_if_description::bind(
+            first, last,
+            negated_function<projected_function<F, Proj>>{{std::move(f), std::move(proj)}});
+    }
+    template <std::ranges::forward_range R, class F, class Proj = std::identity>
+        requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
+    static auto bind(R&& r, F f, Proj proj = {}) {
+        return find_if_description::bind(
+            static_cast<R&&>(r),
+            negated_function<projected_function<F, Proj>>{{std::move(f), std::move(proj)}});
     }
 };
 

@@ -62,7 +62,7 @@ public:
     // The last block's sum is known when it is applied.
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (b + 1 == sums_.size()) return;
-        loop_function<Op> op = op_;
+        loop_function<Op, T, T> op = op_;
         internal::add_elements(sums_[b], at(from), static_cast<std::ptrdiff_t>(to - from),
                                element_function<F, It>{f_}, op);
     }
@@ -82,8 +82,8 @@ public:
 private:
     It at(std::size_t k) const { return first_ + static_cast<It_difference>(k); }
     void scan(std::optional<T>& sum, std::size_t from, std::size_t to) {
-        loop_function<Op> op = op_;
-        loop_function<F> f = f_;
+        loop_function<Op, T, T> op = op_;
+        loop_function<F, std::iter_reference_t<It>> f = f_;
         internal::scan_elements<Inclusive>(sum, at(from), static_cast<std::ptrdiff_t>(to - from),
                                            out_ + static_cast<Out_difference>(from), op, f);
     }

@@ -22,7 +22,7 @@ bool write_each(It first, std::iter_difference_t<It> count, Out out, F& f) {
     if constexpr (random_access<It, Out>) {
         return internal::for_parts(std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
                                    [first, out, &f](std::ptrdiff_t from, std::ptrdiff_t to) {
-                                       loop_function<F> call = f;
+                                       loop_function<F, std::iter_reference_t<It>> call = f;
                                        Out o = internal::behind(out, from);
                                        const It last = internal::behind(first, to);
                                        for (It i = internal::behind(first, from); i != last;
@@ -43,7 +43,7 @@ bool write_each(It first, std::iter_difference_t<It> count, It2 first2, Out out,
         return internal::for_parts(
             std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
             [first, first2, out, &f](std::ptrdiff_t from, std::ptrdiff_t to) {
-                loop_function<F> call = f;
+                loop_function<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> call = f;
                 It2 j = internal::behind(first2, from);
                 Out o = internal::behind(out, from);
                 const It last = internal::behind(first, to);
