@@ -1,8 +1,9 @@
 // parallel_scheduler: the process's pool of threads, with a replaceable implementation.
 #pragma once
 // Its implementation, the backend, is what query_parallel_scheduler_backend() returns: the one
-// given to set_parallel_scheduler_backend, otherwise a simple pool of this library. A program may
-// instead define query_parallel_scheduler_backend() itself (parallel_scheduler_backend.hpp).
+// given to set_parallel_scheduler_backend, otherwise the process's default pool, on which forks and
+// loops run too (room pool, which also defines the functions). A program may instead define
+// query_parallel_scheduler_backend() itself (parallel_scheduler_backend.hpp).
 // Source: [exec.par.scheduler].
 
 #include <coppice/exec/bulk.hpp>
@@ -205,8 +206,9 @@ inline internal::parallel_scheduler_domain parallel_scheduler::query(
     return {};
 }
 
-// Returns the process's parallel scheduler. Misuse: a backend query that returns null ends the
-// process.
+// Returns the process's parallel scheduler. Threads: any. Blocks: while the default pool is made,
+// if it is the backend. Errors: those of making it; the next call tries again. Misuse: a backend
+// query that returns null ends the process.
 parallel_scheduler get_parallel_scheduler();
 
 }  // namespace coppice::execution
