@@ -1,4 +1,5 @@
-// find, find_if, any_of, all_of, none_of: searches that end early, at the first match in order.
+// find, find_if, find_if_not, any_of, all_of, none_of: searches that end early, at the first match
+// in order.
 #pragma once
 // Common to all. The result is that of the search in order: the first match; and the exception of
 // the predicate if the predicate throws before the first match. Elements behind that may have been
@@ -14,9 +15,10 @@
 
 namespace coppice::parallel {
 
-// Return the position of the first element that satisfies the predicate, or equals the value, and
-// the end if there is none. Source: [alg.find].
+// Return the position of the first element that satisfies the predicate, does not satisfy it, or
+// equals the value, and the end if there is none. Source: [alg.find].
 inline constexpr internal::algorithm<internal::find_if_description> find_if{};
+inline constexpr internal::algorithm<internal::find_if_not_description> find_if_not{};
 inline constexpr internal::algorithm<internal::with_value<internal::find_if_description>> find{};
 
 // Return true if an element, all elements, or no element satisfies the predicate. Source:
@@ -28,6 +30,7 @@ inline constexpr internal::algorithm<internal::any_description<false, false>> no
 namespace async {
 
 inline constexpr internal::async_algorithm<internal::find_if_description> find_if{};
+inline constexpr internal::async_algorithm<internal::find_if_not_description> find_if_not{};
 inline constexpr internal::async_algorithm<internal::with_value<internal::find_if_description>>
     find{};
 inline constexpr internal::async_algorithm<internal::any_description<false, true>> any_of{};

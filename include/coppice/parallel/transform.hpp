@@ -1,4 +1,5 @@
-// transform, copy, fill, generate, adjacent_difference: write each element of an output once.
+// transform, copy, fill, generate, adjacent_difference, and with a count: write each element of an
+// output once.
 #pragma once
 // Common to all. Threads: any; several threads call the function, and write, at the same time.
 // Errors: the first exception in the order of the elements, of those that were thrown; no further
@@ -8,7 +9,9 @@
 // while no other worker is idle.
 //
 // `out` is an iterator with enough space behind it, or a range, whose size limits how many elements
-// are written. It must not overlap the input unless both begin at the same element.
+// are written. In the place of a range there may be its begin and end, as (first, last, out,
+// out_last); then all positions are returned, as of ranges (P3179). It must not overlap the input
+// unless both begin at the same element.
 
 #include <coppice/parallel/internal/transform_engine.hpp>
 #include <coppice/parallel/on.hpp>
@@ -21,14 +24,20 @@ namespace coppice::parallel {
 // Source: [alg.transform].
 inline constexpr internal::algorithm<internal::transform_description> transform{};
 
-// copy(first, last, out) and copy(range, out) return as transform does. Source: [alg.copy].
+// copy(first, last, out) and copy(range, out) return as transform does, and copy_n(first, n, out)
+// does as copy(first, first + n, out). Source: [alg.copy].
 inline constexpr internal::algorithm<internal::copy_description> copy{};
+inline constexpr internal::algorithm<internal::copy_n_description> copy_n{};
 
-// fill(first, last, value) and fill(range, value). Source: [alg.fill].
+// fill(first, last, value) and fill(range, value); fill_n(first, n, value) returns first + n.
+// Source: [alg.fill].
 inline constexpr internal::algorithm<internal::fill_description> fill{};
+inline constexpr internal::algorithm<internal::fill_n_description> fill_n{};
 
-// generate(first, last, f) and generate(range, f) write what f() returns. Source: [alg.generate].
+// generate(first, last, f) and generate(range, f) write what f() returns; generate_n(first, n, f)
+// returns first + n. Source: [alg.generate].
 inline constexpr internal::algorithm<internal::generate_description> generate{};
+inline constexpr internal::algorithm<internal::generate_n_description> generate_n{};
 
 // adjacent_difference(first, last, out, f = minus) and adjacent_difference(range, out, f = minus)
 // write the first element, then f(x, element before x), and return as transform does. `out` must
@@ -40,8 +49,11 @@ namespace async {
 
 inline constexpr internal::async_algorithm<internal::transform_description> transform{};
 inline constexpr internal::async_algorithm<internal::copy_description> copy{};
+inline constexpr internal::async_algorithm<internal::copy_n_description> copy_n{};
 inline constexpr internal::async_algorithm<internal::fill_description> fill{};
+inline constexpr internal::async_algorithm<internal::fill_n_description> fill_n{};
 inline constexpr internal::async_algorithm<internal::generate_description> generate{};
+inline constexpr internal::async_algorithm<internal::generate_n_description> generate_n{};
 inline constexpr internal::async_algorithm<internal::adjacent_difference_description>
     adjacent_difference{};
 

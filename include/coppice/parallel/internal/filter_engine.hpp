@@ -161,6 +161,13 @@ struct copy_if_description {
             return ends ? std::optional<Out>(std::move(ends->out)) : std::nullopt;
         };
     }
+    template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
+              std::sentinel_for<Out> OutEnd, class F, class Proj = std::identity>
+        requires projected_predicate<F, Proj, It>
+    static auto bind(It first, End last, Out out, OutEnd out_end, F f, Proj proj = {}) {
+        return bind(std::ranges::subrange(first, last), std::ranges::subrange(out, out_end),
+                    std::move(f), std::move(proj));
+    }
     template <std::ranges::forward_range R, output Out, class F, class Proj = std::identity>
         requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
     static auto bind(R&& r, Out&& out, F f, Proj proj = {}) {
