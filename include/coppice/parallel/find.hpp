@@ -1,5 +1,4 @@
-// find, find_if, find_if_not, any_of, all_of, none_of: searches that end early, at the first match
-// in order.
+// find, find_if, find_if_not, any_of, all_of, none_of: searches that end at the first match.
 #pragma once
 // Common to all. The result is that of the search in order: the first match; and the exception of
 // the predicate if the predicate throws before the first match. Elements behind that may have been

@@ -1,5 +1,4 @@
-// transform, copy, fill, generate, adjacent_difference, and with a count: write each element of an
-// output once.
+// transform, copy, fill, generate, and adjacent_difference write each element of an output once.
 #pragma once
 // Common to all. Threads: any; several threads call the function, and write, at the same time.
 // Errors: the first exception in the order of the elements, of those that were thrown; no further

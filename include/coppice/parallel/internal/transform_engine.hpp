@@ -1,5 +1,4 @@
-// The engines of transform, copy, fill, generate, their forms with a count, and
-// adjacent_difference.
+// The engines of transform, copy, fill, generate, and adjacent_difference, also with a count.
 #pragma once
 // Each element of the output is written once, by the part that reads its element of the input.
 
