@@ -41,11 +41,11 @@ public:
         if (is_full()) return;
         loop_function<F, std::iter_reference_t<It>> accepts = f_;
         Out out = out_;
-        const It last = at(to);
-        for (It i = at(from); i != last; ++i) {
+        It i = at(from);
+        for (std::size_t k = from; k != to; ++k, ++i) {  // counted, so that it is unrolled
             if (!accepts(*i)) continue;
             if (out == out_end_) {
-                no_room_ = static_cast<std::size_t>(i - first_);
+                no_room_ = k;
                 break;
             }
             *out++ = *i;

@@ -99,20 +99,32 @@ std::optional<Difference> find_offset(Difference count, Find find) {
     return std::min(end.at, count);
 }
 
+// Compilers unroll no loop that may end early, so this one is unrolled, as std's are.
+template <class It, class F>
+It first_match(It i, std::ptrdiff_t count, F& f) {
+    for (; count >= 4; count -= 4) {
+        if (f(*i)) return i;
+        if (f(*++i)) return i;
+        if (f(*++i)) return i;
+        if (f(*++i)) return i;
+        ++i;
+    }
+    for (; count != 0 && !f(*i); --count) ++i;
+    return i;
+}
+
 // As std::find_if.
 template <class It, class F>
 std::optional<It> find_position(It first, std::iter_difference_t<It> count, F& f) {
     using difference = std::ptrdiff_t;
     if constexpr (random_access<It>) {
-        const std::optional<difference> found =
-            internal::find_offset(static_cast<difference>(count),
-                                  [first, &f](difference from, difference to) -> difference {
-                                      loop_function<F, std::iter_reference_t<It>> call = f;
-                                      const It last = internal::behind(first, to);
-                                      It i = internal::behind(first, from);
-                                      while (i != last && !call(*i)) ++i;
-                                      return internal::part_size(first, i);
-                                  });
+        const std::optional<difference> found = internal::find_offset(
+            static_cast<difference>(count),
+            [first, &f](difference from, difference to) -> difference {
+                loop_function<F, std::iter_reference_t<It>> call = f;
+                const It i = internal::first_match(internal::behind(first, from), to - from, call);
+                return internal::part_size(first, i);
+            });
         return found ? std::optional<It>(internal::behind(first, *found)) : std::nullopt;
     } else {
         if (count != 0 && internal::leaves_out()) return std::nullopt;
