@@ -207,8 +207,10 @@ inline internal::parallel_scheduler_domain parallel_scheduler::query(
 }
 
 // Returns the process's parallel scheduler. Threads: any. Blocks: while the default pool is made,
-// if it is the backend. Errors: those of making it; the next call tries again. Misuse: a backend
-// query that returns null ends the process.
+// if it is the backend. Work that blocks a worker of that pool keeps it from all other work: what
+// waits there for the parallel scheduler, as sync_wait does, needs a second worker. Errors: those
+// of making the pool; the next call tries again. Misuse: a backend query that returns null ends the
+// process.
 parallel_scheduler get_parallel_scheduler();
 
 }  // namespace coppice::execution
