@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <forward_list>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <system_error>
@@ -35,6 +36,20 @@ TEST(parallel_find, finds_the_first_match_at_every_place) {
                 EXPECT_EQ(parallel::none_of(where..., v, is), std::ranges::none_of(v, is));
             }
             EXPECT_TRUE(parallel::all_of(where..., v, [](int x) { return x >= 0; }));
+        }
+    });
+}
+
+TEST(parallel_find, finds_the_first_that_does_not_match) {
+    places::on_pools([] {
+        for (const std::size_t size : places::sizes) {
+            const std::vector<int> v = random_numbers(size, 300);
+            const auto is_small = [](int x) { return x < 299; };
+            const auto expected = std::find_if_not(v.begin(), v.end(), is_small);
+            EXPECT_EQ(parallel::find_if_not(v.begin(), v.end(), is_small), expected);
+            EXPECT_EQ(parallel::find_if_not(v, is_small), expected);
+            const auto negative = [](int x) { return x <= 0; };
+            EXPECT_EQ(parallel::find_if_not(v, negative, std::negate<>()), v.end());
         }
     });
 }

@@ -13,10 +13,11 @@
 namespace coppice::parallel {
 
 // copy_if(first, last, out, predicate) copies the elements that satisfy the predicate, and returns
-// the end of the output. copy_if(range, out, predicate, projection = {}) returns the ends of input
-// and output. `out` is an iterator with enough space behind it, or a range. If the range is full,
-// the end of the input is the first element that satisfies the predicate and does not fit. `out`
-// must not overlap the input. Source: [alg.copy].
+// the end of the output. copy_if(range, out, predicate, projection = {}) and
+// copy_if(first, last, out, out_last, predicate) (P3179) return the ends of input and output. `out`
+// is an iterator with enough space behind it, or a range. If the range is full, the end of the
+// input is the first element that satisfies the predicate and does not fit. `out` must not overlap
+// the input. Source: [alg.copy].
 inline constexpr internal::algorithm<internal::copy_if_description> copy_if{};
 
 // remove_if(first, last, predicate) and remove(first, last, value) move the elements that stay to

@@ -1,4 +1,4 @@
-// find, find_if, any_of, all_of, none_of: searches that end early, at the first match in order.
+// find, find_if, find_if_not, any_of, all_of, none_of: searches that end at the first match.
 #pragma once
 // Common to all. The result is that of a sequential search: the first match, or the predicate's
 // exception if the predicate throws before the first match. The predicate may also be called for
@@ -15,10 +15,11 @@
 
 namespace coppice::parallel {
 
-// find_if returns the position of the first element that satisfies the predicate. find takes a
-// value instead, and returns the position of the first element that equals it. Both return the end
-// if there is none. Source: [alg.find].
+// find_if returns the position of the first element that satisfies the predicate, and find_if_not
+// that of the first element that does not. find takes a value instead, and returns the position of
+// the first element that equals it. All return the end if there is none. Source: [alg.find].
 inline constexpr internal::algorithm<internal::find_if_description> find_if{};
+inline constexpr internal::algorithm<internal::find_if_not_description> find_if_not{};
 inline constexpr internal::algorithm<internal::with_value<internal::find_if_description>> find{};
 
 // Return true if an element, all elements, or no element satisfies the predicate. Source:
@@ -30,6 +31,7 @@ inline constexpr internal::algorithm<internal::any_description<false, false>> no
 namespace async {
 
 inline constexpr internal::async_algorithm<internal::find_if_description> find_if{};
+inline constexpr internal::async_algorithm<internal::find_if_not_description> find_if_not{};
 inline constexpr internal::async_algorithm<internal::with_value<internal::find_if_description>>
     find{};
 inline constexpr internal::async_algorithm<internal::any_description<false, true>> any_of{};

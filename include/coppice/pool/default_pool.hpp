@@ -1,9 +1,9 @@
 // default_pool: the process's pool, for forks and loops that are called outside any pool.
 #pragma once
-// The pool is made at its first use: by default_pool(), and by fork_join, parallel_for,
-// parallel_reduce, and the algorithms of room parallel on a thread that is not a worker. Its
-// workers sleep while there is nothing to do. parallel_backend (parallel_backend.hpp) puts the
-// parallel scheduler on it too.
+// The pool is made at its first use: by default_pool(), by execution::get_parallel_scheduler(),
+// which runs everything on it unless a program has set another backend, and by fork_join,
+// parallel_for, parallel_reduce, and the algorithms of room parallel on a thread that is not a
+// worker. Its workers sleep while there is nothing to do.
 //
 // The end of the process: the pool is never destroyed. Destructors of static objects may use it,
 // and work on it may call std::exit. Its threads vanish with the process, whatever they do.

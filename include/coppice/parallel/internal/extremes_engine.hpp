@@ -25,40 +25,6 @@ inline constexpr bool compares_integers =
     (std::same_as<Less, std::less<>> || std::same_as<Less, std::ranges::less> ||
      std::same_as<Less, std::less<std::iter_value_t<It>>>);
 
-// Returns the first of the least elements of a part. Precondition: the part is not empty, here and
-// below.
-template <class It, class Less, class Proj>
-It least_of(It i, It last, projected_function<Less, Proj>& less) {
-    if constexpr (compares_integers<It, Less, Proj>) {
-        auto least = *i;
-        for (It k = i; k != last; ++k) least = *k < least ? *k : least;
-        while (*i != least) ++i;
-        return i;
-    } else {
-        It least = i;
-        for (++i; i != last; ++i) {
-            if (less(*i, *least)) least = i;
-        }
-        return least;
-    }
-}
-// Returns the first of the greatest elements of a part.
-template <class It, class Less, class Proj>
-It first_greatest_of(It i, It last, projected_function<Less, Proj>& less) {
-    if constexpr (compares_integers<It, Less, Proj>) {
-        auto greatest = *i;
-        for (It k = i; k != last; ++k) greatest = greatest < *k ? *k : greatest;
-        while (*i != greatest) ++i;
-        return i;
-    } else {
-        It greatest = i;
-        for (++i; i != last; ++i) {
-            if (less(*greatest, *i)) greatest = i;
-        }
-        return greatest;
-    }
-}
-
 // Returns the first of the least elements and the last of the greatest, found in one walk.
 template <class It, class Less, class Proj>
 std::pair<It, It> extremes_of(It i, It last, projected_function<Less, Proj>& less) {
@@ -95,7 +61,7 @@ fold_result<Found> search_extremes(It first, std::iter_difference_t<It> count, L
     return internal::fold<Found>(
         first, count,
         [&less, of, better](std::optional<Found>& sum, It i, const It last) {
-            loop_function<Less> call = less;
+            loop_function<Less, std::iter_reference_t<It>, std::iter_reference_t<It>> call = less;
             const Found found = of(i, last, call);
             sum = sum ? better(*sum, found, call) : found;
         },
@@ -103,30 +69,32 @@ fold_result<Found> search_extremes(It first, std::iter_difference_t<It> count, L
 }
 
 // How an algorithm chooses: `of` for one part, `better` between the results of two.
-struct choose_least {
+// The first of the least, or of the greatest, elements; a part is not empty.
+template <bool Greatest>
+struct choose_one {
     template <class It>
     using found = It;
-    template <class It, class Less>
-    static It of(It i, It last, Less& less) {
-        return internal::least_of(i, last, less);
+    template <class It, class Less, class Proj>
+    static It of(It i, It last, projected_function<Less, Proj>& less) {
+        if constexpr (compares_integers<It, Less, Proj>) {
+            auto best = *i;
+            for (It k = i; k != last; ++k) best = (Greatest ? best < *k : *k < best) ? *k : best;
+            while (*i != best) ++i;
+            return i;
+        } else {
+            It best = i;
+            for (++i; i != last; ++i) best = better(best, i, less);
+            return best;
+        }
     }
     template <class It, class Less>
     static It better(It left, It right, Less& less) {
-        return less(*right, *left) ? right : left;
+        const bool is_right = Greatest ? less(*left, *right) : less(*right, *left);
+        return is_right ? right : left;
     }
 };
-struct choose_greatest {
-    template <class It>
-    using found = It;
-    template <class It, class Less>
-    static It of(It i, It last, Less& less) {
-        return internal::first_greatest_of(i, last, less);
-    }
-    template <class It, class Less>
-    static It better(It left, It right, Less& less) {
-        return less(*left, *right) ? right : left;
-    }
-};
+using choose_least = choose_one<false>;
+using choose_greatest = choose_one<true>;
 struct choose_both {
     template <class It>
     using found = std::pair<It, It>;

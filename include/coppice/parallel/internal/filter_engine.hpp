@@ -39,13 +39,13 @@ public:
 
     void direct(std::size_t from, std::size_t to) {
         if (is_full()) return;
-        loop_function<F> accepts = f_;
+        loop_function<F, std::iter_reference_t<It>> accepts = f_;
         Out out = out_;
-        const It last = at(to);
-        for (It i = at(from); i != last; ++i) {
+        It i = at(from);
+        for (std::size_t k = from; k != to; ++k, ++i) {  // counted, so that it is unrolled
             if (!accepts(*i)) continue;
             if (out == out_end_) {
-                no_room_ = static_cast<std::size_t>(i - first_);
+                no_room_ = k;
                 break;
             }
             *out++ = *i;
@@ -60,7 +60,7 @@ public:
     }
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (was_full_) return;
-        loop_function<F> accepts = f_;
+        loop_function<F, std::iter_reference_t<It>> accepts = f_;
         std::uint64_t* word = &accepted_[b * words_];
         std::size_t count = 0;
         It i = at(from);
@@ -161,6 +161,13 @@ struct copy_if_description {
             return ends ? std::optional<Out>(std::move(ends->out)) : std::nullopt;
         };
     }
+    template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
+              std::sentinel_for<Out> OutEnd, class F, class Proj = std::identity>
+        requires projected_predicate<F, Proj, It>
+    static auto bind(It first, End last, Out out, OutEnd out_end, F f, Proj proj = {}) {
+        return bind(std::ranges::subrange(first, last), std::ranges::subrange(out, out_end),
+                    std::move(f), std::move(proj));
+    }
     template <std::ranges::forward_range R, output Out, class F, class Proj = std::identity>
         requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
     static auto bind(R&& r, Out&& out, F f, Proj proj = {}) {
@@ -224,7 +231,7 @@ struct keep_unless {
     F removes;
     template <class It>
     It part(It i, It last, It end, bool) {
-        loop_function<F> call = removes;
+        loop_function<F, std::iter_reference_t<It>> call = removes;
         if (i == end) {  // nothing is moved onto itself
             while (i != last && !call(*i)) ++i;
             if (i == last) return i;
@@ -248,7 +255,7 @@ struct keep_unequal {
     F equal;
     template <class It>
     It part(It i, It last, It end, bool any) {
-        loop_function<F> call = equal;
+        loop_function<F, std::iter_reference_t<It>, std::iter_reference_t<It>> call = equal;
         It kept = end;  // the last one that is kept
         if (!any) {
             ++i;  // is at `end`

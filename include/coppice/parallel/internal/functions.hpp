@@ -3,6 +3,7 @@
 
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/parallel/internal/namespaces.hpp>
+#include <coppice/pool/parallel.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -44,6 +45,24 @@ struct projected_function {
         return execution::internal::invoke(f,
                                            execution::internal::invoke(proj, static_cast<T&&>(x)),
                                            execution::internal::invoke(proj2, static_cast<U&&>(y)));
+    }
+};
+
+// A predicate's negation, and a predicate as a number: 1 for true.
+template <class F>
+struct negated_function {
+    F f;
+    template <class T>
+    constexpr bool operator()(T&& x) {
+        return !f(static_cast<T&&>(x));
+    }
+};
+template <class F, class Number>
+struct counted_function {
+    F f;
+    template <class T>
+    constexpr Number operator()(T&& x) {
+        return f(static_cast<T&&>(x)) ? 1 : 0;
     }
 };
 
@@ -94,3 +113,26 @@ constexpr Difference output_count(Difference count, Out&& out) {
 }
 
 }  // namespace coppice::parallel::internal
+
+namespace coppice::internal {
+
+// A function made of functions changes only if a call of one of these changes it.
+template <class F, class Proj, class Proj2, class T>
+    requires std::is_invocable_v<Proj&, T>
+inline constexpr bool
+    call_leaves_function<parallel::internal::projected_function<F, Proj, Proj2>, T> =
+        call_leaves_function<Proj, T> && call_leaves_function<F, std::invoke_result_t<Proj&, T>>;
+template <class F, class Proj, class Proj2, class T, class U>
+    requires std::is_invocable_v<Proj&, T> && std::is_invocable_v<Proj2&, U>
+inline constexpr bool
+    call_leaves_function<parallel::internal::projected_function<F, Proj, Proj2>, T, U> =
+        call_leaves_function<Proj, T> && call_leaves_function<Proj2, U> &&
+        call_leaves_function<F, std::invoke_result_t<Proj&, T>, std::invoke_result_t<Proj2&, U>>;
+template <class F, class T>
+inline constexpr bool call_leaves_function<parallel::internal::negated_function<F>, T> =
+    call_leaves_function<F, T>;
+template <class F, class Number, class T>
+inline constexpr bool call_leaves_function<parallel::internal::counted_function<F, Number>, T> =
+    call_leaves_function<F, T>;
+
+}  // namespace coppice::internal

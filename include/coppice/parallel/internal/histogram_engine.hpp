@@ -43,7 +43,7 @@ public:
     }
     template <class Counts>
     void add(It i, const It last, Counts counts) {
-        loop_function<Key> key = key_;
+        loop_function<Key, std::iter_reference_t<It>> key = key_;
         for (; i != last; ++i) {
             const auto at = static_cast<std::size_t>(key(*i));
             if (at < size_) ++counts[static_cast<std::iter_difference_t<Counts>>(at)];

@@ -54,12 +54,12 @@ void add_elements(std::optional<T>& sum, Index i, std::ptrdiff_t count, At at, O
 // They refer to f unless a copy is cheap.
 template <class F, class It>
 struct element_function {
-    loop_function<F> f;
+    loop_function<F, std::iter_reference_t<It>> f;
     lasting_result_t<F, std::iter_reference_t<It>> operator()(It i) { return f(*i); }
 };
 template <class F, class It, class It2>
 struct element_pair_function {
-    loop_function<F> f;
+    loop_function<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> f;
     It first;
     It2 first2;
     lasting_result_t<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> operator()(
@@ -75,7 +75,7 @@ std::optional<T> reduce_all(Index first, std::iter_difference_t<Index> count, T 
     fold_result<T> result = internal::fold<T>(
         first, count,
         [&at, &op](std::optional<T>& sum, Index i, const Index last) {
-            loop_function<Op> call = op;
+            loop_function<Op, T, T> call = op;
             internal::add_elements(sum, i, internal::part_size(i, last), at, call);
         },
         [&op](T&& left, T&& right) -> T { return op(std::move(left), std::move(right)); });
@@ -176,10 +176,8 @@ struct count_if_description {
         using difference = std::iter_difference_t<It>;
         return transform_reduce_description::bind(
             first, last, difference(0), std::plus<>(),
-            [call = projected_function<F, Proj>{std::move(f), std::move(proj)}](
-                std::iter_reference_t<It> x) mutable -> difference {
-                return call(static_cast<std::iter_reference_t<It>&&>(x)) ? 1 : 0;
-            });
+            counted_function<projected_function<F, Proj>, difference>{
+                {std::move(f), std::move(proj)}});
     }
     template <std::ranges::forward_range R, class F, class Proj = std::identity>
         requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>

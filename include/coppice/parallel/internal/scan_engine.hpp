@@ -63,7 +63,7 @@ public:
     // Skips the last block: no block behind it needs its sum before it is applied.
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (b + 1 == sums_.size()) return;
-        loop_function<Op> op = op_;
+        loop_function<Op, T, T> op = op_;
         internal::add_elements(sums_[b], at(from), static_cast<std::ptrdiff_t>(to - from),
                                element_function<F, It>{f_}, op);
     }
@@ -83,8 +83,8 @@ public:
 private:
     It at(std::size_t k) const { return first_ + static_cast<It_difference>(k); }
     void scan(std::optional<T>& sum, std::size_t from, std::size_t to) {
-        loop_function<Op> op = op_;
-        loop_function<F> f = f_;
+        loop_function<Op, T, T> op = op_;
+        loop_function<F, std::iter_reference_t<It>> f = f_;
         internal::scan_elements<Inclusive>(sum, at(from), static_cast<std::ptrdiff_t>(to - from),
                                            out_ + static_cast<Out_difference>(from), op, f);
     }
