@@ -1,6 +1,7 @@
 // sort, stable_sort, partial_sort, nth_element: order the elements of a range, side by side.
 #pragma once
-// Each takes random access iterators or a range, a comparator (by default <), and a projection.
+// Each takes random access iterators or a range, a comparator (by default <), and a projection. The
+// iterators refer to elements, not to proxies of them as those of std::vector<bool> do.
 // Comparators and projections are called by several threads at the same time. Each returns true; or
 // false if a stop request left work out: the range then has all its elements, in any order.
 //
