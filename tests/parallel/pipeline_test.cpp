@@ -16,6 +16,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -292,6 +294,26 @@ TEST(pipeline, a_sender_that_is_never_started_destroys_its_functions) {
         EXPECT_GT(owner.use_count(), 1);
     }
     EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST(pipeline, with_room_for_more_items_than_memory_can_hold_throws_before_it_calls_anything) {
+    thread_pool pool(1);
+    int calls = 0;
+    const auto source = [&calls]() -> std::optional<int> {
+        ++calls;
+        return std::nullopt;
+    };
+    const std::size_t half = std::size_t{1} << 63;
+    for (const std::size_t slots : {~std::size_t{0}, half, half - 1, half / 32, half / 32 + 1}) {
+        EXPECT_THROW(parallel::pipeline(on(pool), slots, source, stage(serial, [](int) {})),
+                     std::bad_alloc);
+        EXPECT_THROW(parallel::pipeline(slots, source, stage(serial_in_order, [](int) {})),
+                     std::bad_alloc);
+        EXPECT_THROW(coppice::this_thread::sync_wait(parallel::async::pipeline(
+                         on(pool), slots, source, stage(concurrent, [](int) {}))),
+                     std::bad_alloc);
+    }
+    EXPECT_EQ(calls, 0);
 }
 
 TEST(pipeline, allocates_nothing_per_item) {

@@ -1,8 +1,9 @@
 // sort, stable_sort, partial_sort, nth_element: order the elements of a range, side by side.
 #pragma once
-// Each takes random access iterators or a range, a comparator (by default <), and a projection.
-// Each returns true, or false if a stop request left work out. The range then has all its elements,
-// in any order. Threads: any; several threads call comparators and projections at the same time.
+// Each takes random access iterators or a range, a comparator (by default <), and a projection. The
+// iterators refer to elements, not to proxies of them as those of std::vector<bool> do. Each
+// returns true, or false if a stop request left work out. The range then has all its elements, in
+// any order. Threads: any; several threads call comparators and projections at the same time.
 //
 // Errors, of all: the exception of a comparator, a projection, or a move, after all parts have
 // ended. Unless a move threw, the range then has all its elements, in any order. A comparator that

@@ -43,7 +43,7 @@ public:
         : sch_(sch),
           source_(static_cast<Source&&>(source)),
           stages_(static_cast<std::tuple<Stages...>&&>(all)),
-          slots_(new slot[slots == 0 ? 1 : slots]),
+          slots_(new slot[internal::slots_to_make(slots, sizeof(slot))]),
           slot_count_(slots) {
         COPPICE_CHECK(slots != 0, "pipeline() with room for no item");
         make_gates(slots, std::make_index_sequence<stages>());

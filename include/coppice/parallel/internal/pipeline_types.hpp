@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <new>
 #include <optional>
 #include <tuple>
@@ -112,6 +113,15 @@ struct slot_base : gate_waiter {
     std::exception_ptr error;              // of the item; the slot gets no further item
     execution::internal::start_race race;  // of a stage that waits
 };
+
+// Returns how many slots of `size` bytes a pipeline makes for so many items. Errors: std::bad_alloc
+// for more than there can be: new of an aligned type may round such a size up to 0.
+inline std::size_t slots_to_make(std::size_t items, std::size_t size) {
+    if (items > std::numeric_limits<std::ptrdiff_t>::max() / size) {
+        throw std::bad_array_new_length();
+    }
+    return items == 0 ? 1 : items;
+}
 
 // The receiver of stage I's sender.
 template <class Core, std::size_t I>
