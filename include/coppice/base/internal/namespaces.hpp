@@ -21,3 +21,6 @@ using namespace coppice::internal;
 namespace coppice::http::internal {
 using namespace coppice::internal;
 }
+namespace coppice::tls::internal {
+using namespace coppice::internal;
+}
