@@ -12,10 +12,11 @@ PURPOSE = {  # one line in each room's box
     "contract": "recurring work", "exec": "senders: std::execution", "task": "coroutines",
     "pool": "work stealing, fork-join", "token": "await, callback, future",
     "io": "event loops, sockets, files", "http": "server and client",
+    "tls": "TLS over sockets, by OpenSSL",
 }
 CENTER = {  # where a room stands on its floor; a new one in the middle
     "base": 420, "signal": 120, "trace": 320, "stop": 520, "exec": 540, "contract": 150,
-    "task": 715, "pool": 190, "token": 690, "io": 610, "http": 420,
+    "task": 715, "pool": 190, "token": 690, "io": 610, "http": 420, "tls": 715,
 }
 INCLUDE = re.compile(r"^\s*#\s*include\s*<coppice/(\w+)/(internal/)?([\w/]+)\.hpp>", re.MULTILINE)
 

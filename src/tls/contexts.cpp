@@ -65,7 +65,7 @@ owned_context make_context(const SSL_METHOD* method, version version_min, bool k
     check_made(::SSL_CTX_set_cipher_list(c, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1, "tls: ciphers");
     ::SSL_CTX_set_security_level(c, std::max(2, ::SSL_CTX_get_security_level(c)));
     ::SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                               SSL_MODE_NO_AUTO_CHAIN);
+                              SSL_MODE_NO_AUTO_CHAIN);
     if (keep_buffers) {
         ::SSL_CTX_clear_mode(c, SSL_MODE_RELEASE_BUFFERS);
     } else {
@@ -81,8 +81,8 @@ void load_certificate(SSL_CTX& context, const certificate& own, const std::strin
         ::PEM_read_bio_X509_AUX(chain.get(), nullptr, &no_password, nullptr));
     if (leaf == nullptr || ::SSL_CTX_use_certificate(&context, leaf.get()) != 1)
         throw_error(what + ": the certificate");
-    while (owned_certificate next{
-        ::PEM_read_bio_X509(chain.get(), nullptr, &no_password, nullptr)}) {
+    while (
+        owned_certificate next{::PEM_read_bio_X509(chain.get(), nullptr, &no_password, nullptr)}) {
         if (SSL_CTX_add0_chain_cert(&context, next.get()) != 1) throw_error(what + ": the chain");
         (void)next.release();
     }
@@ -150,10 +150,10 @@ client_state::client_state(const client_options& options)
     if (!options.protocols.empty()) {
         const std::string encoded = encode_protocols(options.protocols);
         // Returns 0 for success, unlike its kind.
-        check_made(::SSL_CTX_set_alpn_protos(
-                       c, reinterpret_cast<const unsigned char*>(encoded.data()),
-                       static_cast<unsigned>(encoded.size())) == 0,
-                   "tls: protocols");
+        check_made(
+            ::SSL_CTX_set_alpn_protos(c, reinterpret_cast<const unsigned char*>(encoded.data()),
+                                      static_cast<unsigned>(encoded.size())) == 0,
+            "tls: protocols");
     }
     // The engine keeps sessions itself.
     SSL_CTX_set_session_cache_mode(c, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);

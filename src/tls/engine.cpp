@@ -59,12 +59,15 @@ private:
     bool has_ended_ = false;   // close_notify was written
     std::string host_;
     bool verified_ = false;
+    std::shared_ptr<const session_state> offered_;
     std::shared_ptr<const session_state> latest_;
 };
 
 // ---- The BIO ----------------------------------------------------------------------------------
 
 namespace {
+
+constexpr std::size_t close_notify_room = 256;  // its record has 24 bytes or a few more
 
 engine_state& engine_of(BIO* bio) noexcept {
     return *static_cast<engine_state*>(::BIO_get_data(bio));
@@ -188,11 +191,10 @@ engine_state::engine_state(std::shared_ptr<client_state> context, std::string_vi
 
 void engine_state::verify(const std::string& name, bool is_address) {
     X509_VERIFY_PARAM* const rules = ::SSL_get0_param(ssl());
-    ::X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS |
-                                                 X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    const int set = is_address
-                        ? ::X509_VERIFY_PARAM_set1_ip_asc(rules, name.c_str())
-                        : ::X509_VERIFY_PARAM_set1_host(rules, name.c_str(), name.size());
+    ::X509_VERIFY_PARAM_set_hostflags(
+        rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+    const int set = is_address ? ::X509_VERIFY_PARAM_set1_ip_asc(rules, name.c_str())
+                               : ::X509_VERIFY_PARAM_set1_host(rules, name.c_str(), name.size());
     check_made(set == 1, "tls: the host to verify");
     ::SSL_set_verify(ssl(), SSL_VERIFY_PEER, nullptr);
 }
@@ -276,7 +278,7 @@ progress engine_state::end() noexcept {
     if (failure_) return {step::failed, 0, failure_};
     if (!ready) return {step::failed, 0, errc::handshake_required};
     if (has_ended_) return {};
-    if (room.size() - written < engine::room_min) return {step::needs_output, 0, {}};
+    if (room.size() - written < close_notify_room) return {step::needs_output, 0, {}};
     ::ERR_clear_error();
     const int returned = ::SSL_shutdown(ssl());
     if (returned < 0) return interpret(returned);
@@ -305,6 +307,8 @@ int on_new_session(SSL* ssl, SSL_SESSION* session) noexcept {
 session engine_state::latest() const noexcept {
     session s;
     s.state_ = latest_;
+    // With TLS 1.2 a resumed connection may bring no new ticket: the old one stays good.
+    if (s.state_ == nullptr && ready && ::SSL_session_reused(ssl()) == 1) s.state_ = offered_;
     return s;
 }
 
@@ -316,6 +320,7 @@ bool engine_state::resume(const session& earlier) noexcept {
     const owned_session copy(::SSL_SESSION_dup(e->secret.get()));
     const bool set = copy != nullptr && ::SSL_set_session(ssl(), copy.get()) == 1;
     ::ERR_clear_error();
+    if (set) offered_ = earlier.state_;
     return set;
 }
 

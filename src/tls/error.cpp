@@ -13,7 +13,8 @@ namespace coppice::tls {
 namespace {
 
 constexpr int verification_base = static_cast<int>(errc::verification_base);
-constexpr int packed_min = 1 << 23;  // the smallest code of OpenSSL: the library is above the reason
+constexpr int packed_min =
+    1 << 23;  // the smallest code of OpenSSL: the library is above the reason
 
 const char* text_of_own(int code) noexcept {
     switch (static_cast<errc>(code)) {

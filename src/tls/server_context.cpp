@@ -97,9 +97,8 @@ void server_state::add(const certificate& own, const server_options& options) {
 
 void server_state::ask_clients(SSL_CTX& context, const server_options& options) {
     const auto identity = identity_of(options);
-    check_made(
-        ::SSL_CTX_set_session_id_context(&context, identity.data(), identity.size()) == 1,
-        "tls: identity");
+    check_made(::SSL_CTX_set_session_id_context(&context, identity.data(), identity.size()) == 1,
+               "tls: identity");
     if (options.clients == client_certificates::ignore) return;
     trust(context, options.client_authorities, "tls::server_context: client_authorities");
     int mode = SSL_VERIFY_PEER;
@@ -164,9 +163,9 @@ int server_state::on_protocols(SSL*, const unsigned char** chosen, unsigned char
                                void* of) noexcept {
     const std::string& own = static_cast<const server_state*>(of)->protocols_;
     unsigned char* found = nullptr;
-    const int result = ::SSL_select_next_proto(
-        &found, size, reinterpret_cast<const unsigned char*>(own.data()),
-        static_cast<unsigned>(own.size()), offered, offered_size);
+    const int result =
+        ::SSL_select_next_proto(&found, size, reinterpret_cast<const unsigned char*>(own.data()),
+                                static_cast<unsigned>(own.size()), offered, offered_size);
     if (result != OPENSSL_NPN_NEGOTIATED) return SSL_TLSEXT_ERR_ALERT_FATAL;
     *chosen = found;
     return SSL_TLSEXT_ERR_OK;
@@ -174,7 +173,8 @@ int server_state::on_protocols(SSL*, const unsigned char** chosen, unsigned char
 
 int server_state::on_status(SSL* ssl, void* of) noexcept {
     const std::string& response = *static_cast<const std::string*>(of);
-    auto* const copy = static_cast<unsigned char*>(::OPENSSL_memdup(response.data(), response.size()));
+    auto* const copy =
+        static_cast<unsigned char*>(::OPENSSL_memdup(response.data(), response.size()));
     if (copy == nullptr) return SSL_TLSEXT_ERR_NOACK;
     SSL_set_tlsext_status_ocsp_resp(ssl, copy, static_cast<long>(response.size()));
     return SSL_TLSEXT_ERR_OK;

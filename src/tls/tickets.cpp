@@ -102,7 +102,8 @@ int ticket_keys::on_ticket(SSL* ssl, unsigned char* name, unsigned char* iv, EVP
     } else {
         const found f = keys.find(name, k);
         if (f == found::none) return 0;
-        if (f == found::previous) answer = 2;
+        // A client of TLS 1.3 uses a ticket once: RFC 8446, appendix C.4.
+        if (f == found::previous || ::SSL_version(ssl) == TLS1_3_VERSION) answer = 2;
     }
     char digest[] = "SHA256";
     OSSL_PARAM of_mac[] = {

@@ -23,6 +23,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"token", {"base", "stop", "exec", "task"}},
         {"sync", {"base", "stop", "exec", "task", "token"}},
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
+        {"tls", {"base", "stop", "exec", "task", "token", "io"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
     };
     return table;

@@ -42,8 +42,8 @@ TEST(tls_engine, both_agree_on_tls_1_3_and_pass_bytes_both_ways) {
 // A client of OpenSSL alone, for what a client of the library does not do.
 std::error_code server_against(const tls::server_options& options, int max_version,
                                const char* ciphers, std::string& version) {
-    const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(SSL_CTX_new(TLS_client_method()),
-                                                                    &SSL_CTX_free);
+    const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context(
+        SSL_CTX_new(TLS_client_method()), &SSL_CTX_free);
     SSL_CTX_set_security_level(context.get(), 0);
     SSL_CTX_set_min_proto_version(context.get(), TLS1_VERSION);
     SSL_CTX_set_max_proto_version(context.get(), max_version);
@@ -76,7 +76,8 @@ TEST(tls_engine, a_server_takes_tls_1_2_with_forward_secrecy_and_nothing_older) 
     EXPECT_TRUE(server_against(u.server, TLS1_VERSION, nullptr, version));
     EXPECT_TRUE(server_against(u.server, TLS1_2_VERSION, "AES128-GCM-SHA256", version));
     EXPECT_TRUE(server_against(u.server, TLS1_2_VERSION, "ECDHE-ECDSA-AES128-SHA", version));
-    EXPECT_FALSE(server_against(u.server, TLS1_2_VERSION, "ECDHE-ECDSA-AES128-GCM-SHA256", version));
+    EXPECT_FALSE(
+        server_against(u.server, TLS1_2_VERSION, "ECDHE-ECDSA-AES128-GCM-SHA256", version));
     tls::server_options newest = u.server;
     newest.version_min = tls::version::tls_1_3;
     EXPECT_TRUE(server_against(newest, TLS1_2_VERSION, nullptr, version));
@@ -231,8 +232,7 @@ TEST(tls_engine, a_server_asks_for_certificates_of_clients_and_judges_them) {
     EXPECT_EQ(shown(request, good), "CN=alice");
     EXPECT_EQ(shown(require, good), "CN=alice");
     EXPECT_EQ(shown(require, {}), "the peer did not return a certificate");
-    const char* const unknown =
-        "certificate verify failed: unable to get local issuer certificate";
+    const char* const unknown = "certificate verify failed: unable to get local issuer certificate";
     EXPECT_EQ(shown(request, bad), unknown);
     EXPECT_EQ(shown(require, bad), unknown);
 }

@@ -16,7 +16,6 @@ namespace {
 using namespace coppice;
 using namespace coppice::test;
 
-
 TEST(tls_hostile, a_peer_that_breaks_off_at_any_byte_of_the_handshake_is_an_error) {
     const usual u;
     const tls::client_context of_clients(u.client);
@@ -147,7 +146,7 @@ struct wild_client {
         SSL_set_bio(ssl.get(), in, out);
         SSL_set_connect_state(ssl.get());
     }
-    void exchange(side& server) {
+    void hand_over(side& server) {
         server.come(text_in(out));
         (void)BIO_reset(out);
     }
@@ -158,7 +157,7 @@ struct wild_client {
     bool shake(side& server) {
         for (int i = 0; i != 5; ++i) {
             SSL_do_handshake(ssl.get());
-            exchange(server);
+            hand_over(server);
             (void)server.shake();
             answer(server);
         }
@@ -182,7 +181,7 @@ TEST(tls_hostile, a_flood_of_key_updates_is_held_up_by_the_room_and_loses_nothin
         ASSERT_EQ(SSL_do_handshake(client.ssl.get()), 1);
     }
     ASSERT_EQ(SSL_write(client.ssl.get(), "after", 5), 5);
-    client.exchange(server);
+    client.hand_over(server);
     std::string got;
     int held_up = 0;
     for (;;) {
@@ -203,7 +202,7 @@ TEST(tls_hostile, a_renegotiation_is_refused_and_the_connection_goes_on) {
     ASSERT_TRUE(client.shake(server));
     SSL_renegotiate(client.ssl.get());
     SSL_do_handshake(client.ssl.get());
-    client.exchange(server);
+    client.hand_over(server);
     EXPECT_EQ(server.receive_all(), "");
     EXPECT_EQ(server.last.what, tls::step::needs_input);
     EXPECT_FALSE(server.take_written().empty());  // the alert no_renegotiation

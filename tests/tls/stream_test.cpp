@@ -151,7 +151,9 @@ TEST_P(tls_stream, a_closed_stream_ends_its_operations_as_canceled) {
     const std::string much(20'000'000, 'x');
     other.server.receive(bytes, [&](std::error_code ec, std::size_t) { receiving = ec; });
     other.server.send_all(bytes_in(much), [&](std::error_code ec) { sending = ec; });
-    { const tls::stream<> gone = std::move(other.server); }  // as a destructor does
+    {
+        const tls::stream<> gone = std::move(other.server);
+    }  // as a destructor does
     loop.run();
     loop.restart();
     EXPECT_EQ(receiving, std::errc::operation_canceled);

@@ -39,14 +39,12 @@ struct joined_streams {
         : client(std::move(sockets.near), tls::client_context(u.client), host),
           server(std::move(sockets.far), tls::server_context(u.server)) {}
     // Shakes hands on both sides.
-    task<> shake() {
-        co_await ex::when_all(client.handshake(), server.handshake());
-    }
+    task<> shake() { co_await ex::when_all(client.handshake(), server.handshake()); }
     tls::stream<> client, server;
 };
 
-// Runs the work on the loop until it has ended, and rethrows what it throws. Returns false if it was
-// stopped.
+// Runs the work on the loop until it has ended, and rethrows what it throws. Returns false if it
+// was stopped.
 template <class Work>
 bool run_on(io::context& loop, Work work) {
     std::exception_ptr failure;

@@ -69,8 +69,8 @@ struct server_options {
     // Resumption by tickets, which the server keeps no state for. The key that encrypts them is
     // replaced when it is this old, and opens them for as long again. 0: no tickets.
     internal::duration ticket_key_age = std::chrono::hours(1);
-    // Keeps OpenSSL's two buffers, 33 KiB for each connection, while nothing is under way. Otherwise
-    // they are allocated when bytes come, and freed when they are taken.
+    // Keeps OpenSSL's two buffers, 33 KiB for each connection, while nothing is under way.
+    // Otherwise they are allocated when bytes come, and freed when they are taken.
     bool keep_buffers = false;
 };
 
@@ -97,6 +97,7 @@ private:
 // The context of new connections, which may be replaced at any time; for reloads.
 class server_context_slot {
 public:
+    // Holds `first` until set() is called.
     explicit server_context_slot(server_context first) noexcept : context_(std::move(first)) {}
     // Returns a handle of the present context. Cost: a mutex and an atomic increment.
     server_context get() const {

@@ -36,10 +36,11 @@ enum class step {
     ended,         // the peer has sent close_notify: nothing will come
     failed,        // `error` says why; every later call fails likewise
 };
+// What a call of the engine returns.
 struct progress {
-    step what = step::done;
-    std::size_t bytes = 0;  // received, or taken for sending
-    std::error_code error = {};
+    step what = step::done;      // see above
+    std::size_t bytes = 0;       // received, or taken for sending
+    std::error_code error = {};  // of `failed`
 };
 
 // What a client may use to resume: the secret of an earlier connection to the same host. A copy
@@ -95,7 +96,7 @@ public:
     progress receive(std::span<std::byte> into) noexcept;
     // Takes up to record_max bytes, and writes them as one record. Needs room_min of room.
     progress send(std::span<const std::byte> bytes) noexcept;
-    // Writes close_notify. Receiving may go on. Needs room_min of room.
+    // Writes close_notify. Receiving may go on. Needs 256 bytes of room.
     progress end() noexcept;
 
     // True once the handshake is done.

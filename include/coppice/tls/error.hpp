@@ -33,6 +33,7 @@ enum class errc {
 // The category "tls". Its messages are readable.
 const std::error_category& tls_category() noexcept;
 
+// Returns the code of tls_category().
 inline std::error_code make_error_code(errc e) noexcept {
     return {static_cast<int>(e), tls_category()};
 }

@@ -8,8 +8,8 @@
 // Errors of every operation: those of the next stream; of tls_category(); handshake_required before
 // the handshake; not_enough_memory; operation_canceled if the stream was closed meanwhile. After an
 // error of TLS every operation fails with it.
-// Cost: an operation allocates nothing itself. OpenSSL allocates its buffers when bytes come, unless
-// the context says keep_buffers.
+// Cost: an operation allocates nothing itself. OpenSSL allocates its buffers when bytes come,
+// unless the context says keep_buffers.
 //
 // Next has receive(), send(), close(), is_open(), and owner(), as an io::stream has them. Threads:
 // as for a socket: any thread may start operations, and the rest is for the loop's thread.
@@ -63,7 +63,8 @@ public:
     template <class Token = use_await_t>
     auto handshake(Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = internal::handshake_request<Next>;
-        return io::initiate<request>(typename request::arguments(on_.get()), static_cast<Token&&>(token));
+        return io::initiate<request>(typename request::arguments(on_.get()),
+                                     static_cast<Token&&>(token));
     }
     // Shakes hands likewise, and computes on a scheduler, such as a pool's, so that the loop goes
     // on meanwhile. A stop waits for a computation that has begun. If the scheduler has ended, the
@@ -73,9 +74,9 @@ public:
         using request = internal::handshake_on_request<Next, Scheduler>;
         return io::initiate<request>({on_.get(), scheduler}, static_cast<Token&&>(token));
     }
-    // Receives some bytes. The value is their number; 0 after the peer's close_notify, or if `bytes`
-    // is empty. Errors: errc::truncated if the connection ends without close_notify. A stopped
-    // receive has taken no bytes.
+    // Receives some bytes. The value is their number; 0 after the peer's close_notify, or if
+    // `bytes` is empty. Errors: errc::truncated if the connection ends without close_notify. A
+    // stopped receive has taken no bytes.
     template <class Token = use_await_t>
     auto receive(std::span<std::byte> bytes, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return io::initiate<internal::receive_request<Next>>({on_.get(), bytes},
@@ -101,14 +102,16 @@ public:
     template <class Token = use_await_t>
     auto shutdown_send(Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = internal::shutdown_request<Next, false>;
-        return io::initiate<request>(typename request::arguments(on_.get()), static_cast<Token&&>(token));
+        return io::initiate<request>(typename request::arguments(on_.get()),
+                                     static_cast<Token&&>(token));
     }
     // Sends close_notify, and waits for that of the peer; drops what the peer sends before it. Give
     // it a limit: the peer may take its time. Errors: errc::truncated if the peer only closes.
     template <class Token = use_await_t>
     auto shutdown(Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = internal::shutdown_request<Next, true>;
-        return io::initiate<request>(typename request::arguments(on_.get()), static_cast<Token&&>(token));
+        return io::initiate<request>(typename request::arguments(on_.get()),
+                                     static_cast<Token&&>(token));
     }
     // Closes the next stream at once, without close_notify. Pending operations end with
     // operation_canceled in a later turn.

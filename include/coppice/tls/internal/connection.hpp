@@ -1,4 +1,4 @@
-// connection: what a stream's operations share: the engine, the next stream, and bytes between them.
+// connection: what the operations of a stream share: engine, next stream, bytes between them.
 #pragma once
 // It stays where it is, so a stream can be moved. The stream and each operation that was started
 // share it. Everything here is used on the loop's thread.
@@ -118,10 +118,10 @@ private:
     const lane_user* writer_ = nullptr;
     const lane_user* lane_ = nullptr;  // the operation that sends on `next`
     lane_user* waiting_ = nullptr;     // the one that wants to
-    bool was_full_ = false;  // the last bytes filled their place: there are more
-    std::size_t sent_ = 0;   // bytes of the room that have been sent
-    record_memory room_;     // what the engine has written
-    record_memory large_;    // what has come, if there is much
+    bool was_full_ = false;            // the last bytes filled their place: there are more
+    std::size_t sent_ = 0;             // bytes of the room that have been sent
+    record_memory room_;               // what the engine has written
+    record_memory large_;              // what has come, if there is much
     std::array<std::byte, 1536> small_;
 };
 

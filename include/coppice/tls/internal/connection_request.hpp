@@ -95,10 +95,10 @@ protected:
 
 private:
     using token = in_place_token<connection_request>;
-    using receiving = decltype(std::declval<Next&>().receive(
-        std::declval<std::span<std::byte>>(), std::declval<token>()));
-    using sending = decltype(std::declval<Next&>().send(
-        std::declval<std::span<const std::byte>>(), std::declval<token>()));
+    using receiving = decltype(std::declval<Next&>().receive(std::declval<std::span<std::byte>>(),
+                                                             std::declval<token>()));
+    using sending = decltype(std::declval<Next&>().send(std::declval<std::span<const std::byte>>(),
+                                                        std::declval<token>()));
     enum class inner { none, receiving, sending };
 
     static connection<Next>& checked(connection<Next>* on) noexcept {

@@ -40,8 +40,7 @@ public:
             : connection_arguments<Next>(on), scheduler(s) {}
         Scheduler scheduler;
     };
-    explicit handshake_on_request(const arguments& a) noexcept
-        : base(a), scheduler_(a.scheduler) {}
+    explicit handshake_on_request(const arguments& a) noexcept : base(a), scheduler_(a.scheduler) {}
 
 protected:
     ~handshake_on_request() = default;

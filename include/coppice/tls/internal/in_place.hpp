@@ -1,8 +1,8 @@
 // in_place: a completion token that keeps an operation inside its waiter, which is told of its end.
 #pragma once
 // Next::receive(bytes, in_place_token<Owner>(owner)) returns an in_place_operation. Its begin()
-// starts it; owner.inner_ended(error, bytes) is called once, perhaps inside begin(), and may destroy
-// the operation. Nothing is allocated.
+// starts it; owner.inner_ended(error, bytes) is called once, perhaps inside begin(), and may
+// destroy the operation. Nothing is allocated.
 
 #include <coppice/stop/inplace.hpp>
 #include <coppice/token/completion.hpp>

@@ -12,7 +12,8 @@
 
 namespace coppice::tls::internal {
 
-// Returns memory of engine::room_min bytes, or nullptr if there is none. Give it back on any thread.
+// Returns memory of engine::room_min bytes, or nullptr if there is none. Give it back on any
+// thread.
 std::byte* take_record_memory() noexcept;
 void give_record_memory(std::byte* memory) noexcept;
 
