@@ -8,8 +8,8 @@
 // Errors of every operation: those of the next stream; of tls_category(); handshake_required before
 // the handshake; not_enough_memory; operation_canceled if the stream was closed meanwhile. After an
 // error of TLS every operation fails with it.
-// Cost: an operation allocates nothing itself. OpenSSL allocates its buffers when bytes come,
-// unless the context says keep_buffers.
+// Cost: an operation allocates nothing itself. OpenSSL allocates a few bytes for each record, and
+// its buffers when bytes come, unless the context says keep_buffers.
 //
 // Next has receive(), send(), close(), is_open(), and owner(), as an io::stream has them. Threads:
 // as for a socket: any thread may start operations, and the rest is for the loop's thread.
