@@ -182,9 +182,9 @@ private:
         return begin_inner(send_.construct_with(make));
     }
     template <class Operation>
-    bool begin_inner(Operation& operation) noexcept {
+    bool begin_inner(Operation& begun) noexcept {
         starting_ = true;
-        operation.begin(halt_.get_token());
+        begun.begin(halt_.get_token());
         if (std::exchange(starting_, false)) return false;
         take_inner();
         return true;

@@ -31,7 +31,7 @@ class handshake_on_request : public handshake_request<Next> {
     private:
         handshake_on_request* of_;
     };
-    using operation =
+    using scheduled =
         execution::connect_result_t<execution::schedule_result_t<Scheduler&>, receiver>;
 
 public:
@@ -79,7 +79,7 @@ private:
     Scheduler scheduler_;
     bool is_away_ = false;
     bool was_refused_ = false;
-    manual_lifetime<operation> operation_;
+    manual_lifetime<scheduled> operation_;
     manual_lifetime<io::context::work_guard> hold_;
 };
 
