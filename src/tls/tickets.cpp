@@ -1,6 +1,8 @@
 // Tickets: AES-256-CBC and HMAC-SHA-256, as RFC 5077 recommends.
 #include "tickets.hpp"
 
+#include <coppice/base/saturating.hpp>
+
 #include "contexts.hpp"
 
 #include <openssl/core_names.h>
@@ -62,7 +64,7 @@ bool ticket_keys::present(key& into) noexcept {
     if (now - keys_.made >= age_max_) {
         try {
             // A key that was not used for so long is too old to open tickets, too.
-            const bool drop_both = now - keys_.made >= age_max_ + age_max_;
+            const bool drop_both = now - keys_.made >= saturating_add(age_max_, age_max_);
             replace(make_key());
             if (drop_both) keys_.has_previous = false;
         } catch (const std::exception&) {
@@ -79,7 +81,7 @@ ticket_keys::found ticket_keys::find(const unsigned char* name, key& into) noexc
         return std::memcmp(k.name.data(), name, k.name.size()) == 0;
     };
     const duration age = time_for_tickets() - keys_.made;
-    if (is_named(keys_.present) && age < age_max_ + age_max_) {
+    if (is_named(keys_.present) && age < saturating_add(age_max_, age_max_)) {
         into = keys_.present;
         return age < age_max_ ? found::present : found::previous;
     }

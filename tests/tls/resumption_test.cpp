@@ -77,6 +77,16 @@ TEST(tls_resumption, a_key_that_has_become_old_is_replaced) {
     EXPECT_FALSE(r.connect(server));
 }
 
+TEST(tls_resumption, a_key_may_be_kept_forever) {
+    resuming r;
+    r.server.ticket_key_age = std::chrono::nanoseconds::max();
+    const tls::server_context server(r.server);
+    EXPECT_FALSE(r.connect(server));
+    EXPECT_TRUE(r.connect(server));
+    server.rotate_ticket_key();
+    EXPECT_TRUE(r.connect(server));
+}
+
 TEST(tls_resumption, a_session_is_of_one_context_one_host_and_one_verification) {
     resuming r;
     r.server.certificates = {r.issuer.issue({.names = "DNS:server.example,DNS:other.example"})};
