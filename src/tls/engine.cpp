@@ -280,7 +280,10 @@ progress engine_state::end() noexcept {
     if (has_ended_) return {};
     if (room.size() - written < close_notify_room) return {step::needs_output, 0, {}};
     ::ERR_clear_error();
-    const int returned = ::SSL_shutdown(ssl());
+    int returned = 1;
+    // In the middle of a message about keys, which comes first.
+    if (SSL_in_init(ssl()) != 0) returned = ::SSL_do_handshake(ssl());
+    if (returned == 1) returned = ::SSL_shutdown(ssl());
     if (returned < 0) return interpret(returned);
     has_ended_ = true;
     return {};

@@ -26,6 +26,37 @@ protected:
     ~lane_user() = default;
 };
 
+// One direction of the next stream, which one operation uses at a time. Usually that is a send, or
+// a receive. But a receive may have to send: an alert, or the answer to a key update; and a send
+// may have to receive: the rest of a message about keys, whose beginning has come.
+class lane {
+public:
+    // Returns true if `op` may use it now. Otherwise its lane_is_free() is called when it may.
+    bool take(lane_user& op) noexcept {
+        if (owner_ != nullptr && owner_ != &op) {
+            waiting_ = &op;
+            return false;
+        }
+        owner_ = &op;
+        return true;
+    }
+    void free(const lane_user& op) noexcept {
+        if (owner_ != &op) return;
+        owner_ = nullptr;
+        if (waiting_ != nullptr) std::exchange(waiting_, nullptr)->lane_is_free();
+    }
+    // Called when the operation ends.
+    void leave(const lane_user& op) noexcept {
+        if (waiting_ == &op) waiting_ = nullptr;
+        free(op);
+    }
+    bool is_free() const noexcept { return owner_ == nullptr; }
+
+private:
+    const lane_user* owner_ = nullptr;
+    lane_user* waiting_ = nullptr;
+};
+
 template <class Next>
 class connection : public std::enable_shared_from_this<connection<Next>>, immovable {
 public:
@@ -43,9 +74,9 @@ public:
     void leave(const lane_user& op) noexcept {
         if (reader_ == &op) reader_ = nullptr;
         if (writer_ == &op) writer_ = nullptr;
-        if (waiting_ == &op) waiting_ = nullptr;
-        free_lane(op);
-        if (engine.unread() == 0 && reader_ == nullptr) large_.release();
+        incoming.leave(op);
+        outgoing.leave(op);
+        if (engine.unread() == 0 && incoming.is_free()) large_.release();
     }
 
     // ---- Bytes from the peer ----
@@ -93,35 +124,19 @@ public:
         sent_ = 0;
         room_.release();
     }
-    // Returns true if `op` may send now. Otherwise its lane_is_free() is called when it may.
-    bool take_lane(lane_user& op) noexcept {
-        if (lane_ != nullptr && lane_ != &op) {
-            waiting_ = &op;
-            return false;
-        }
-        lane_ = &op;
-        return true;
-    }
-    bool is_lane_free() const noexcept { return lane_ == nullptr; }
-    void free_lane(const lane_user& op) noexcept {
-        if (lane_ != &op) return;
-        lane_ = nullptr;
-        if (waiting_ != nullptr) std::exchange(waiting_, nullptr)->lane_is_free();
-    }
 
     Next next;
     tls::engine engine;
+    lane incoming, outgoing;
 
 private:
     static constexpr std::size_t header_size = 5;
     const lane_user* reader_ = nullptr;  // the pending operations; one may be both
     const lane_user* writer_ = nullptr;
-    const lane_user* lane_ = nullptr;  // the operation that sends on `next`
-    lane_user* waiting_ = nullptr;     // the one that wants to
-    bool was_full_ = false;            // the last bytes filled their place: there are more
-    std::size_t sent_ = 0;             // bytes of the room that have been sent
-    record_memory room_;               // what the engine has written
-    record_memory large_;              // what has come, if there is much
+    bool was_full_ = false;  // the last bytes filled their place: there are more
+    std::size_t sent_ = 0;   // bytes of the room that have been sent
+    record_memory room_;     // what the engine has written
+    record_memory large_;    // what has come, if there is much
     std::array<std::byte, 1536> small_;
 };
 

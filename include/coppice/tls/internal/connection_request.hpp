@@ -7,7 +7,7 @@
 //
 // Everything happens on the loop, except that compute() may move the engine's work elsewhere. At
 // most one thing is pending at a time: a receive or a send of the next stream, the wait for the
-// other operation's send, or the work elsewhere. A stop ends that; what the engine has is kept, and
+// other operation's, or the work elsewhere. A stop ends that; what the engine has is kept, and
 // the next operation goes on there.
 
 #include <coppice/base/internal/namespaces.hpp>
@@ -131,13 +131,14 @@ private:
         for (;;) {
             if (!std::exchange(has_computed_, true) && !compute()) return false;
             if (failure_) return true;
+            on_->incoming.free(*this);
             if (on_->has_output() && (sends_first() || last_.what == step::needs_output)) {
                 if (!may_start()) return true;
                 if (!send()) return false;
                 if (failure_ || gives_up_) return true;
                 continue;
             }
-            on_->free_lane(*this);
+            on_->outgoing.free(*this);
             if (last_.what == step::needs_input) {
                 if (!may_start()) return true;
                 if (!receive()) return false;
@@ -160,6 +161,11 @@ private:
 
     // Start an operation of the next stream. Return false if it is pending; otherwise it has ended.
     bool receive() noexcept {
+        has_computed_ = false;
+        if (!on_->incoming.take(*this)) {
+            waits_for_lane_ = true;
+            return false;
+        }
         on_->drop_empty_room();
         const std::span<std::byte> place = on_->place_for_input();
         if (place.empty()) {
@@ -173,7 +179,9 @@ private:
         return begin_inner(receive_.construct_with(make));
     }
     bool send() noexcept {
-        if (!on_->take_lane(*this)) {
+        if (!on_->outgoing.take(*this)) {
+            // The other operation makes room: enough for the engine, perhaps.
+            has_computed_ = last_.what != step::needs_output;
             waits_for_lane_ = true;
             return false;
         }
@@ -209,7 +217,6 @@ private:
         }
         if (received) {
             on_->came(inner_bytes_);
-            has_computed_ = false;
         } else {
             on_->went(inner_bytes_);
         }
@@ -233,8 +240,7 @@ private:
     }
 
     void lane_is_free() noexcept final {
-        waits_for_lane_ = false;
-        continue_next_turn();
+        if (std::exchange(waits_for_lane_, false)) continue_next_turn();
     }
     void continue_next_turn() noexcept {
         this->complete = &arrive;

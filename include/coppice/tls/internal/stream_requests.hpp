@@ -75,7 +75,7 @@ private:
         return true;
     }
     bool sends_first() const noexcept final {
-        return this->last_.what == step::failed && this->on().is_lane_free();
+        return this->last_.what == step::failed && this->on().outgoing.is_free();
     }
     bool judge() noexcept final {
         if (this->last_.what == step::failed) this->fail(this->last_.error);
