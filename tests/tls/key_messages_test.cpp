@@ -157,8 +157,8 @@ struct wild_pair {
     tls::stream<> server;
 };
 
-const std::string half_update("\x18\x00\x00", 3);  // of a key update that asks for one
-const std::string rest_of_update("\x01\x01", 2);
+const std::string half_update("\x18\x00\x00\x01", 4);  // of a key update that asks for one
+const std::string rest_of_update("\x01", 1);
 
 task<> answer(tls::stream<>& server) {
     co_await server.send_all(bytes_in("answer"));
