@@ -1,9 +1,9 @@
 // What the benchmarks share: interleaved timing, medians, tables, hashes, flags, and --json.
 #pragma once
-// A benchmark is a list of workloads; a workload is a list of rivals that do the same work. Rivals
-// take turns, repetition by repetition, so that a machine that speeds up or slows down does so for
-// all of them; every figure is a median with its spread, and ratios are of medians to the first
-// rival that is marked as the base.
+// A benchmark is a list of workloads. A workload is a list of rivals that do the same work. Rivals
+// take turns, repetition by repetition, so that a change of the machine's speed affects them all.
+// Every figure is a median with its spread. Ratios are of medians to the first rival that is marked
+// as the base.
 
 #include <algorithm>
 #include <cmath>
@@ -27,14 +27,14 @@ template <class T>
 inline void keep(const T& value) {
     asm volatile("" : : "r,m"(value) : "memory");
 }
-// The same for an object behind a pointer; the pointer stays in a register.
+// Keeps an object behind a pointer; the pointer stays in a register.
 template <class T>
 inline void keep(T* pointer) {
     asm volatile("" : : "r"(pointer) : "memory");
 }
 
-// This thread stays on that processor, counted around; so that threads do run at the same time, and
-// clients beside servers.
+// Binds the calling thread to that processor, modulo their number, so that threads run at the same
+// time, and clients beside servers.
 inline void pin(std::size_t processor) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -57,7 +57,7 @@ private:
     std::uint64_t state_ = 0xcbf29ce484222325;
 };
 
-// One way to do a workload's work: does it `size` times and gives a hash of the result.
+// One way to do a workload's work: does it `size` times and returns a hash of the result.
 struct rival {
     std::string name;
     std::function<std::uint64_t(std::size_t size)> run;
@@ -65,23 +65,23 @@ struct rival {
 
 struct workload {
     std::string name;
-    std::string unit;  // what one of `size` is called, e.g. "await"
+    std::string unit;  // what `size` counts, for example "await"
     std::size_t size;  // of one repetition
     std::size_t tiny_size;
     std::vector<rival> rivals;  // ratios are to the first
-    // True: all is done by the calling thread, whose own time counts; so what else the machine does
-    // meanwhile does not.
+    // True if the calling thread does all the work. Then its own processor time counts, and other
+    // programs on the machine do not.
     bool one_thread = false;
 };
 
 struct options {
     bool tiny = false;
-    bool quick = false;  // about a third of the time, and less certain
+    bool quick = false;  // takes about a third of the time, with less certainty
     int repetitions = 9;
     std::FILE* json = nullptr;
 };
 
-// Exits with 2 after a message on wrong arguments.
+// Returns the options. Prints a message and exits with 2 on wrong arguments.
 inline options parse(int argc, char** argv) {
     options o;
     for (int i = 1; i < argc; ++i) {
@@ -113,8 +113,8 @@ struct record {
     std::string rival;
     std::string unit;  // what is counted: "ns per await", "million per s", "bytes"
     double value;      // the median of the repetitions
-    double low;        // and their extremes
-    double high;
+    double low;        // the least
+    double high;       // the greatest
     bool more_is_better = false;
 };
 
@@ -127,7 +127,7 @@ inline std::string quoted(const std::string& text) {
     return out + '"';
 }
 
-// Appends a line to what --json named; nothing without it.
+// Appends a line to the file of --json, if there is one.
 inline void write(const options& o, const record& r) {
     if (o.json == nullptr) return;
     std::fprintf(o.json,
@@ -136,7 +136,7 @@ inline void write(const options& o, const record& r) {
                  quoted(r.workload).c_str(), quoted(r.rival).c_str(), quoted(r.unit).c_str(),
                  r.value, r.low, r.high, r.more_is_better ? "more" : "less");
 }
-// What was promised of a figure, and whether it held.
+// Writes the budget of a figure, and whether it was met.
 inline void write_budget(const options& o, const std::string& what, double value, double limit,
                          bool at_most = true) {
     if (o.json == nullptr) return;
@@ -144,7 +144,7 @@ inline void write_budget(const options& o, const std::string& what, double value
                  quoted(what).c_str(), value, limit, at_most ? "most" : "least");
 }
 
-// The value below which `part` of the values are.
+// Returns the value below which `part` of the values are.
 inline double quantile(std::vector<double> values, double part) {
     std::sort(values.begin(), values.end());
     if (values.empty()) return 0;
@@ -154,7 +154,7 @@ inline double quantile(std::vector<double> values, double part) {
 inline double median(std::vector<double> values) {
     return quantile(std::move(values), 0.5);
 }
-// Ratios of repetitions that ran one after the other; so a slow moment of the machine is in both.
+// Returns the ratios of adjacent repetitions: a slow moment of the machine affects both alike.
 inline std::vector<double> ratios(const std::vector<double>& ours,
                                   const std::vector<double>& base) {
     std::vector<double> all;
@@ -162,7 +162,7 @@ inline std::vector<double> ratios(const std::vector<double>& ours,
     for (std::size_t i = 0; i != size; ++i) all.push_back(ours[i] / base[i]);
     return all;
 }
-// Prints and writes what was promised of a figure; `how` says how the figure was made.
+// Prints and writes the verdict on a figure; `how` says how the figure was made.
 inline void judge(const options& o, const std::string& what, double value, double most,
                   const std::string& how) {
     std::printf("  budget: %-62s %.3f, at most %.3g: %s%s%s\n", what.c_str(), value, most,
@@ -170,7 +170,7 @@ inline void judge(const options& o, const std::string& what, double value, doubl
     std::fflush(stdout);
     write_budget(o, what, value, most);
 }
-// The same of a ratio: the median of those of neighbouring repetitions.
+// Judges a ratio: the median of the ratios of adjacent repetitions.
 inline void judge(const options& o, const std::string& what, const std::vector<double>& ratios,
                   double most) {
     char how[100];
@@ -178,12 +178,12 @@ inline void judge(const options& o, const std::string& what, const std::vector<d
                   ratios.size(), quantile(ratios, 0.25), quantile(ratios, 0.75));
     judge(o, what, median(ratios), most, how);
 }
-// The same of a ratio that is to be no more than 1. Where both take the same time, half of all runs
-// find more: so what counts is the least that the median can be, with 95 % certainty (sign test).
+// Judges a ratio that must be at most 1. If both take the same time, half of all runs find more. So
+// the least value that the median can have, with 95 % certainty (sign test), counts.
 inline void judge_no_worse(const options& o, const std::string& what,
                            const std::vector<double>& ratios) {
     const double size = static_cast<double>(ratios.size());
-    const double beside = 0.98 / std::sqrt(size);  // of the ranks, on either side of the middle
+    const double beside = 0.98 / std::sqrt(size);  // ranks on either side of the middle
     char how[160];
     std::snprintf(
         how, sizeof how,
@@ -192,21 +192,21 @@ inline void judge_no_worse(const options& o, const std::string& what,
         median(ratios), ratios.size(), quantile(ratios, 0.5 + beside));
     judge(o, what + ", 95 % sure", quantile(ratios, std::max(0.0, 0.5 - beside)), 1.0, how);
 }
-// A record of repetitions.
+// Makes a record of repetitions.
 inline record of_samples(std::string workload, std::string rival, std::string unit,
                          const std::vector<double>& samples, bool more_is_better = false) {
     return {std::move(workload),  std::move(rival),     std::move(unit), median(samples),
             quantile(samples, 0), quantile(samples, 1), more_is_better};
 }
 
-// What a rival took in each repetition, in ns per unit; for a benchmark that judges its figures.
+// The time of a rival in each repetition, in ns per unit, for a benchmark that judges its figures.
 struct figure {
     std::string workload;
     std::string rival;
     std::vector<double> samples;
 };
 
-// Runs every rival once on a small input. False: their results differ. Figures are empty then.
+// Runs every rival once on a small input. Returns false if the results differ. Records no times.
 inline bool run_tiny(const workload& w, std::vector<figure>& figures) {
     bool agree = true;
     std::uint64_t expected = 0;
@@ -222,7 +222,7 @@ inline bool run_tiny(const workload& w, std::vector<figure>& figures) {
     return agree;
 }
 
-// In ns: the calling thread's own time, or everybody's.
+// Returns the calling thread's processor time if `own`, else the monotonic clock, in ns.
 inline double now(bool own) {
     timespec t{};
     ::clock_gettime(own ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
@@ -231,7 +231,7 @@ inline double now(bool own) {
 
 inline void measure(const workload& w, const options& o, std::vector<figure>& figures) {
     std::vector<std::vector<double>> times(w.rivals.size());       // ns per unit
-    for (const rival& r : w.rivals) keep(r.run(w.size / 10 + 1));  // warm
+    for (const rival& r : w.rivals) keep(r.run(w.size / 10 + 1));  // warms up
     for (int i = 0; i != o.repetitions; ++i) {
         for (std::size_t r = 0; r != w.rivals.size(); ++r) {
             const double begin = now(w.one_thread);
@@ -251,7 +251,7 @@ inline void measure(const workload& w, const options& o, std::vector<figure>& fi
     std::fflush(stdout);
 }
 
-// What a benchmark's main does with its workloads. The second form keeps the figures.
+// Runs a benchmark's workloads, for its main(). The second form keeps the figures.
 inline int run(const std::vector<workload>& workloads, const options& o,
                std::vector<figure>& figures) {
     bool agree = true;

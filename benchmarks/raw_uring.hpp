@@ -1,7 +1,7 @@
 // The floor of a server on io_uring, for the benchmarks of echo and http.
 #pragma once
 // One issuer, deferred task work, multishot accept and receive into a ring of buffers, one enter
-// per batch. No error is looked at that loopback does not bring.
+// per batch. Ignores errors that do not occur on loopback.
 
 #include "../src/io/uring_abi.hpp"
 
@@ -31,7 +31,7 @@ constexpr std::uint16_t multishot_accept = 1u << 0;
 constexpr std::uint16_t multishot_receive = 1u << 1;
 constexpr std::uint32_t more_to_come = 1u << 1;
 
-// What a completion is of, and for which connection.
+// The operation that a completion belongs to.
 enum class kind : std::uint64_t { accept, receive, send };
 inline std::uint64_t name(kind what, std::uint64_t fd, std::uint64_t buffer = 0) {
     return static_cast<std::uint64_t>(what) | fd << 8 | buffer << 32;
@@ -132,7 +132,7 @@ inline void receive(loop& ring, int fd) {
     entry.flags = abi::sqe_buffer_select;
     entry.user_data = name(kind::receive, static_cast<std::uint64_t>(fd));
 }
-// `rest`: the name's last part, for the caller.
+// `rest` is the last part of the name, for the caller's use.
 inline void send(loop& ring, int fd, std::string_view bytes, std::uint64_t rest) {
     abi::sqe& entry = ring.next();
     entry.opcode = abi::op::send;

@@ -1,4 +1,4 @@
-# What `cmake --install` leaves: headers, the library, the package files and the program
+# What `cmake --install` installs: headers, the library, the package files, and the program
 # (apps/serve installs itself). Everything is relative to the prefix, so that it may be chosen at
 # install time and moved afterwards.
 option(COPPICE_INSTALL "Install coppice with the project that contains it" ${PROJECT_IS_TOP_LEVEL})
@@ -32,7 +32,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppiceConfig.cmake
     ${CMAKE_CURRENT_BINARY_DIR}/coppiceConfigVersion.cmake
     DESTINATION ${coppice_package_dir} COMPONENT development)
 
-# The .pc file finds its prefix from where it stands; absolute install directories stay absolute.
+# The .pc file finds its prefix relative to itself; absolute install directories stay absolute.
 file(RELATIVE_PATH coppice_pc_to_prefix
     ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig ${CMAKE_INSTALL_PREFIX})
 set(coppice_pc_prefix "\${pcfiledir}/${coppice_pc_to_prefix}")
@@ -62,7 +62,7 @@ if(COPPICE_TLS)
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endif()
 
-# What makes gdb readable: `source` it, see docs/debugging.md.
+# The script that makes gdb's output readable: `source` it, see docs/debugging.md.
 install(FILES ${PROJECT_SOURCE_DIR}/packaging/gdb/coppice-gdb.py
     DESTINATION ${CMAKE_INSTALL_DATADIR}/coppice COMPONENT development)
 

@@ -1,8 +1,8 @@
-# Functions that give the project's own targets their flags, and say what is left out.
+# Functions that set the flags of the project's own targets, and report what is left out.
 
 # Warnings and sanitizers, for targets built from this tree.
 function(coppice_flags target)
-    # COPPICE_CHECK names files from the project's root, whoever built it and wherever.
+    # COPPICE_CHECK names files relative to the project's root, on every machine.
     target_compile_options(${target} PRIVATE -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
     if(COPPICE_WARNINGS)
         target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
@@ -19,14 +19,14 @@ function(coppice_flags target)
         endif()
     endif()
     if(COPPICE_SANITIZE)
-        # Public: whoever links an instrumented library links the runtime too.
+        # Public: a program that links an instrumented library links the runtime too.
         target_compile_options(${target} PUBLIC -fsanitize=${COPPICE_SANITIZE}
             -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
         target_link_options(${target} PUBLIC -fsanitize=${COPPICE_SANITIZE})
     endif()
 endfunction()
 
-# Compiles a source with -O1 where the build has no optimization: what it promises needs some.
+# Compiles a source with -O1 if the build has no optimization, which its promises need.
 function(coppice_optimize source)
     if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR CMAKE_CXX_FLAGS_RELEASE MATCHES "-O0")
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -O1

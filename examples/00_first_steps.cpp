@@ -1,4 +1,4 @@
-// The first ten minutes: compute on a pool, wait without a thread, stop what takes too long.
+// The first ten minutes: compute on a pool, wait without holding a thread, stop slow work.
 // [top]
 #include <coppice/coppice.hpp>
 
@@ -22,7 +22,7 @@ long fib(long n) {
 // [/compute]
 
 // [wait]
-// Waits on the loop, holds no thread, and goes on where it was.
+// Waits on the loop without holding a thread, then continues there.
 task<int> slow_answer(io::context& loop, int value) {
     io::timer timer(loop);
     co_await timer.wait_for(2ms);
@@ -36,7 +36,7 @@ task<int> sum_of_two(io::context& loop) {
 // [/wait]
 
 // [limit]
-// The first of the two; the other one is stopped, and over, before this goes on.
+// Takes the first of the two. The other is stopped and has ended before this continues.
 task<bool> in_time(io::context& loop, std::chrono::nanoseconds limit) {
     io::timer work(loop), clock(loop);
     co_return co_await ex::when_any(clock.wait_for(limit) | ex::then([] { return false; }),
@@ -48,13 +48,13 @@ task<bool> in_time(io::context& loop, std::chrono::nanoseconds limit) {
 
 int main() {
     // [pool]
-    thread_pool pool;  // one thread per processor; they sleep when there is nothing to do
+    thread_pool pool;  // one thread per processor; idle threads sleep
     const long answer = pool.run([] { return fib(25); });
     std::printf("fib(25) is %ld\n", answer);
     // [/pool]
 
     // [loop]
-    const std::optional<int> sum = io::run(sum_of_two);  // nothing, if it was stopped
+    const std::optional<int> sum = io::run(sum_of_two);  // empty if it was stopped
     std::printf("the sum is %d\n", *sum);
     // [/loop]
     const auto within = [](std::chrono::nanoseconds limit) {

@@ -1,4 +1,4 @@
-// A web server whose handlers compute on a pool; a client asks it three questions and stops it.
+// A web server whose handlers compute on a pool; a client sends it three requests and stops it.
 // [top]
 #include <coppice/coppice.hpp>
 
@@ -77,7 +77,7 @@ int main() {
         co_return http::response::text(std::to_string(fib(*n)));
     });
     http::server server({.endpoint = io::loopback(0), .threads = 2}, std::move(routes));
-    const visitor client(server);  // asks three questions, then calls server.drain()
+    const visitor client(server);  // sends three requests, then calls server.drain()
     server.run();
 }
 // [/server]

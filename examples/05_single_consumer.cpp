@@ -1,4 +1,4 @@
-// A queue for one producer and one consumer, consumed by several threads without a lock.
+// A queue for one producer and one consumer, emptied by several threads without a lock.
 // [top]
 #include <coppice/contract.hpp>
 
@@ -13,7 +13,7 @@ using namespace coppice;
 
 namespace {
 
-// One thread pushes, one pops: nothing in it could bear two poppers.
+// One thread pushes and one pops. Two threads that pop at once would corrupt it.
 class spsc_queue {
 public:
     bool push(int value) {
@@ -42,14 +42,14 @@ private:
 int main() {
     constexpr int count = 10'000;
     spsc_queue queue;
-    int expected = 0;  // the contract's: whichever thread runs it, it is the only one
+    int expected = 0;  // used only by the contract, which never runs twice at once
     long sum = 0;
     inplace_stop_source done;
     blocking_work_contract_group group(64);
 
     // [consumer]
-    // A contract runs on one thread at a time, and each run sees what the last one did. So it may
-    // be the only consumer of the queue, though any of the workers may run it next.
+    // A contract runs on one thread at a time, and each run sees what the previous run wrote. So it
+    // can be the only consumer of the queue, although any worker may execute it next.
     work_contract consumer = group.create_contract([&](work_contract_token& token) {
         int value;
         for (int i = 0; i != 16; ++i) {  // a few at a time, to be fair to other contracts
@@ -57,9 +57,9 @@ int main() {
             if (value != expected) std::puts("out of order");
             ++expected;
             sum += value;
-            if (expected == count) done.request_stop();  // the workers go home
+            if (expected == count) done.request_stop();  // the workers return
         }
-        token.schedule();  // perhaps there is more
+        token.schedule();  // there may be more
     });
     std::vector<std::thread> workers;
     for (int i = 0; i != 3; ++i) {
@@ -70,7 +70,7 @@ int main() {
     }
     for (int i = 0; i != count; ++i) {
         while (!queue.push(i)) std::this_thread::yield();
-        consumer.schedule();  // one bit: it is pending already, or a worker will find it
+        consumer.schedule();  // sets one bit; no effect if it is already set
     }
     // [/consumer]
 

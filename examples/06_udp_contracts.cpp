@@ -1,4 +1,4 @@
-// Two UDP sockets: one thread polls them, several threads handle their packets, by contracts.
+// Two UDP sockets: one thread polls them, and contracts on several threads handle their packets.
 #include <coppice/contract.hpp>
 
 #include <arpa/inet.h>
@@ -26,8 +26,8 @@ void require(bool ok, const char* what) {
     std::exit(1);
 }
 
-// A socket on 127.0.0.1, and the contract that handles what it receives. The poller only says that
-// there is something; the contract reads, on whichever worker runs it, and never on two at once.
+// A socket on 127.0.0.1, and the contract that handles what it receives. The poller only reports
+// that there is a packet. The contract reads it on some worker, and never on two at once.
 class udp_socket {
 public:
     udp_socket(work_contract_group& group, std::atomic<int>& open)
@@ -81,27 +81,27 @@ private:
     }
 
     // [receive]
-    // One packet per run: then the other socket has its turn.
+    // Handles one packet per run, so that the other socket gets its turn.
     void receive(work_contract_token& token) {
         std::array<char, 512> packet;
         const ssize_t size = ::recv(descriptor_, packet.data(), packet.size(), 0);
         if (size < 0) {
             if (errno != EAGAIN) std::perror("recv");
-            return;  // nothing there: the poller schedules it again
+            return;  // nothing to read; the poller schedules it again
         }
         const std::string_view message(packet.data(), static_cast<std::size_t>(size));
         heard_.emplace_back(message);
         if (message == "bye") {
             released_.store(true);
-            token.release();  // the release closes the socket, once this run is over
+            token.release();  // closes the socket after this run
         } else {
-            token.schedule();  // perhaps there is another one
+            token.schedule();  // there may be another packet
         }
     }
     // [/receive]
 
     int descriptor_;
-    std::vector<std::string> heard_;  // the contract's
+    std::vector<std::string> heard_;  // used only by the contract
     std::atomic<bool> released_{false};
     work_contract contract_;
 };
@@ -116,7 +116,7 @@ int main() {
     second.connect_to(first.address());
 
     // [threads]
-    // One thread polls, and reads nothing.
+    // One thread polls and reads nothing.
     std::thread poller([&] {
         while (open.load() != 0) {
             std::array<pollfd, 2> sockets{};
@@ -147,7 +147,7 @@ int main() {
     first.send_to(to_second, "chicken butt!");
     second.send("is that all?");
     first.send_to(to_second, "bye");
-    // The second may be closed as soon as it has heard that: a third tells the first.
+    // The second socket may close as soon as it receives that, so a third one tells the first.
     const int third = ::socket(AF_INET, SOCK_DGRAM, 0);
     udp_socket::send_from(third, to_first, "bye");
     ::close(third);

@@ -1,4 +1,4 @@
-// A sender of one's own: a C interface with a callback becomes an asynchronous operation that
+// A sender of your own: a C interface with a callback becomes an asynchronous operation that
 // composes with all others, can be stopped, and allocates nothing.
 #include <coppice/execution.hpp>
 
@@ -9,8 +9,7 @@
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
-// ---- What a driver offers, on one thread: start a reading, get called back; or cancel it.
-// --------
+// ---- The driver, on one thread: start a reading and be called back, or cancel it. ---------------
 
 struct reading {
     void (*done)(reading* self, int status, int value);
@@ -44,8 +43,8 @@ public:
 
     // [start]
     void start() & noexcept {
-        // Registered before there is something to cancel: if the stop has come already, cancel runs
-        // inside emplace, where the operation must not complete.
+        // Registers before there is something to cancel. If a stop was requested already, cancel
+        // runs inside emplace(), where the operation must not complete.
         on_stop_.emplace(coppice::get_stop_token(ex::get_env(rcvr_)), cancel{this});
         if (stopped_) {
             on_stop_.reset();
@@ -61,13 +60,13 @@ private:
         read_operation* self;
         void operator()() noexcept {
             self->stopped_ = true;
-            sensor_cancel(self->sensor_, *self);  // if it was started, *self may be gone
+            sensor_cancel(self->sensor_, *self);  // if it was started, *self may be gone now
         }
     };
     // [finished]
     static void finished(reading* r, int status, int value) {
         auto& self = *static_cast<read_operation*>(r);
-        self.on_stop_.reset();  // before the completion: after it, *this may be gone
+        self.on_stop_.reset();  // before the completion, after which *this may be gone
         if (status == ECANCELED) {
             ex::set_stopped(std::move(self.rcvr_));
         } else if (status != 0) {
@@ -85,7 +84,7 @@ private:
     std::optional<coppice::stop_callback_for_t<stop_token, cancel>> on_stop_;
 };
 
-// Describes the work; connecting it to a receiver makes the operation.
+// Describes the work. Connecting it to a receiver makes the operation.
 // [sender]
 class read_sender {
 public:
@@ -113,7 +112,7 @@ read_sender read(sensor& s) {
 
 // ---- In use, with the library's algorithms. -----------------------------------------------------
 
-// Something that plays the hardware: interrupts as soon as it runs.
+// Stands for the hardware: interrupts as soon as it runs.
 auto interrupt(sensor& s, int status, int value) {
     return ex::just() | ex::then([&s, status, value] { sensor_interrupt(s, status, value); });
 }
@@ -138,7 +137,7 @@ int main() {
     auto late = read(left) | ex::write_env(ex::prop(coppice::get_stop_token, source.get_token()));
     std::printf("late: %s\n", sync_wait(std::move(late)) ? "a value" : "stopped");
 
-    // The first reading decides; when_any stops the other, and waits for that.
+    // The first reading decides. when_any stops the other and waits until it has ended.
     auto first = ex::when_all(ex::when_any(read(left), read(right)), interrupt(right, 0, 7));
     std::printf("first: %d, left is %s\n", std::get<0>(*sync_wait(std::move(first))),
                 left.pending == nullptr ? "idle" : "busy");

@@ -1,5 +1,5 @@
-// A receiver of one's own: where a sender's result goes, and what its operation may ask for. Needed
-// where asynchronous work meets other code: here a slot of an event-driven program's own table.
+// A receiver of your own: where a sender's result goes, and what its operation may query. You need
+// one where asynchronous work meets other code: here a slot in an event-driven program's table.
 #include <coppice/execution.hpp>
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace ex = coppice::execution;
 
-// What the program asks of everything it runs: a forwarding query passes through all adaptors.
+// The request for which an operation runs. A forwarding query passes through all adaptors.
 struct get_request_id_t : coppice::forwarding_query_t {
     template <class Env>
         requires requires(const Env& env, get_request_id_t q) { env.query(q); }
@@ -20,11 +20,11 @@ struct get_request_id_t : coppice::forwarding_query_t {
 };
 inline constexpr get_request_id_t get_request_id{};
 
-// One request of the program. The operation is a member: nothing is allocated for it.
+// One request of the program. The operation is a member, so nothing is allocated for it.
 class slot {
 public:
     // [receiver]
-    // Copied and moved freely; points to what lives longer.
+    // Copied and moved freely. Points to the slot, which outlives it.
     class receiver {
     public:
         using receiver_concept = ex::receiver_tag;
@@ -41,7 +41,7 @@ public:
         }
         void set_stopped() && noexcept { slot_->finish("stopped"); }
 
-        // Asked by the operation and by those inside it.
+        // Queried by the operation and by its children.
         auto get_env() const noexcept {
             return ex::env(ex::prop(get_request_id, slot_->id),
                            ex::prop(coppice::get_stop_token, slot_->source.get_token()));
@@ -62,7 +62,7 @@ public:
     std::string result = "running";
 };
 
-// The work knows nothing of slots, only of the query.
+// The work knows only the query, not the slots.
 auto work(int divisor) {
     return ex::read_env(coppice::get_stop_token) | ex::let_value([divisor](auto token) {
                return ex::read_env(get_request_id) | ex::then([divisor, token](int id) {

@@ -1,4 +1,4 @@
-// A scheduler of one's own: a thread with two queues, of which the urgent one goes first.
+// A scheduler of your own: a thread with two queues, of which the urgent one goes first.
 #include <coppice/execution.hpp>
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 namespace ex = coppice::execution;
 using coppice::this_thread::sync_wait;
 
-// The context. Queues link the operations themselves, so scheduling allocates nothing.
+// The context. Its queues link the operations themselves, so scheduling allocates nothing.
 class two_lanes {
 public:
     enum class lane { urgent, normal };
@@ -69,7 +69,7 @@ private:
     std::thread thread_;
 };
 
-// A handle: copied freely, compares equal if it means the same.
+// A handle, copied freely. Two handles are equal if they mean the same lane of one context.
 class two_lanes::scheduler {
 public:
     using scheduler_concept = ex::scheduler_tag;
@@ -112,7 +112,7 @@ public:
         }
 
         // [attrs]
-        // Where it completes: this is how on() and affine() know.
+        // Says where the sender completes. on() and affine() query it.
         struct attrs {
             two_lanes* context;
             lane l;
@@ -160,7 +160,7 @@ int main() {
     const auto say = [](const char* text) {
         return ex::then([text]() noexcept { std::printf("%s\n", text); });
     };
-    // While the thread is in the first, the others queue up.
+    // While the thread runs the first, the others queue up.
     ex::counting_scope scope;
     ex::spawn(ex::schedule(normal) | ex::then([&]() noexcept {
                   ex::spawn(ex::schedule(normal) | say("second, normal"), scope.get_token());

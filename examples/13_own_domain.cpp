@@ -1,5 +1,5 @@
-// A domain of one's own: an execution resource that has a better way to do an algorithm. Here a
-// device that runs all indices of a bulk in one call, as a vector unit or an accelerator would.
+// A domain of your own: an execution resource that has a better way to run an algorithm. Here a
+// device runs all indices of a bulk in one call, as a vector unit or an accelerator would.
 #include <coppice/execution.hpp>
 
 #include <cstdio>
@@ -64,14 +64,14 @@ struct launch_sender {
     }
 };
 
-// ---- The domain says so, and the device's scheduler names the domain. ---------------------------
+// ---- The domain chooses that sender, and the device's scheduler names the domain. ---------------
 
 class device_scheduler;
 
 // [domain]
 struct device_domain {
-    // Asked for every sender that completes on the device. bulk is not among them: where nobody
-    // customises it, it becomes bulk_chunked, which is.
+    // Called for each bulk_chunked that completes on the device, and so for each bulk: where no
+    // domain customizes bulk, it becomes bulk_chunked.
     template <class Sndr, class Env>
         requires std::same_as<ex::tag_of_t<Sndr>, ex::bulk_chunked_t>
     static auto transform_sender(ex::set_value_t, Sndr&& sndr, const Env& env);
@@ -100,7 +100,7 @@ public:
         }
         template <class Rcvr>
         auto connect(Rcvr rcvr) const noexcept {
-            return ex::connect(ex::just(), std::move(rcvr));  // our device is not far away
+            return ex::connect(ex::just(), std::move(rcvr));  // the device is not far away
         }
     };
     sender schedule() const noexcept { return {dev}; }

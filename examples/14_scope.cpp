@@ -1,5 +1,5 @@
-// Work that is started as need arises, in a scope that waits for it; results that are asked for
-// later; time limits; and how to learn who keeps a scope from ending.
+// Work that is started on demand in a scope that waits for it, results that are fetched later, time
+// limits, and how to find the work that keeps a scope from ending.
 #include <coppice/execution.hpp>
 
 #include <chrono>
@@ -30,25 +30,25 @@ int main() {
     std::thread thread([&] { loop.run(); });
     const auto sch = loop.get_scheduler();
 
-    // A scope that remembers where its work was spawned: costs a lock for each.
+    // A scope that remembers where its work was spawned. That costs a lock per spawn.
     ex::counting_scope scope(ex::record_outstanding);
 
-    // Fire and forget: errors must be dealt with before.
+    // Fire and forget: the work must handle its errors itself.
     ex::spawn(ex::starts_on(sch, ex::just(std::string("spawned"))) |
                   ex::then([](std::string text) noexcept { std::printf("%s\n", text.c_str()); }),
               scope.get_token());
 
-    // Start now, ask later.
+    // Starts now. The result is fetched later.
     auto future = ex::spawn_future(
         ex::starts_on(sch, ex::just(6)) | ex::then([](int i) { return 7 * i; }), scope.get_token());
     std::printf("future: %d\n", std::get<0>(*sync_wait(std::move(future))));
 
-    // Something that goes on for too long.
+    // Work that takes too long.
     ex::spawn(wait_for(sch, 1h) | ex::upon_stopped([]() noexcept { std::printf("stopped\n"); }),
               scope.get_token());
 
     // [stalled]
-    // The join does not come. Who is it that we wait for? (print_outstanding() tells stderr.)
+    // The join does not complete. Which work does it wait for? (print_outstanding() tells stderr.)
     auto watchdog = wait_for(sch, 10ms) | ex::then([&] {
                         std::printf("still running: %zu\n", spawned_count(scope));
                         scope.for_each_outstanding([](const std::source_location& where) {
@@ -61,7 +61,7 @@ int main() {
     // [/stalled]
     std::printf("joined\n");
 
-    // What has a time limit of its own: the timer is that of the loop.
+    // Work with a time limit of its own. The timer is the loop's.
     try {
         sync_wait(ex::on(sch, ex::schedule_after(sch, 1h)) | ex::timeout(5ms));
     } catch (const std::system_error& error) {

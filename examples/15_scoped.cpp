@@ -1,4 +1,4 @@
-// A scope that ends by itself: in a task, and as a sender. Whatever happens in it, what was spawned
+// A scope that joins itself: in a task, and as a sender. Whatever happens in it, all spawned work
 // has ended afterwards.
 // [top]
 #include <coppice/execution.hpp>
@@ -29,7 +29,7 @@ task<int> words_in(const std::string& first, const std::string& second) {
         ex::spawn(count_words(second, counts[1]), scope);
         co_return true;
     });
-    // Both have ended here, and after the throw too: counts and the strings are no longer in use.
+    // Both have ended here, also after the throw: counts and the strings are no longer in use.
     co_return complete ? counts[0] + counts[1] : 0;
 }
 // [/scoped]

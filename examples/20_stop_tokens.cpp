@@ -1,4 +1,4 @@
-// Stopping work: a source per kind of owner, and what a stop_source can do beyond the standard's.
+// Stopping work: which source fits which owner, and what stop_source adds to the standard's.
 // [top]
 #include <coppice/stop_token.hpp>
 
@@ -27,7 +27,7 @@ void one_child() {
 // [/single]
 
 // [finite]
-// Three children known when it is compiled: a slot for each, one flag for all.
+// Three children, known at compile time: a slot for each, and one flag for all.
 void three_children() {
     coppice::finite_inplace_stop_source<3> source;
     coppice::finite_inplace_stop_callback first(source.get_token<0>(),
@@ -41,7 +41,7 @@ void three_children() {
 // [/finite]
 
 // [any]
-// For any token: at most one callback at a time, because the token may take no more.
+// For any token. Registers one callback at a time, because some tokens accept only one.
 template <coppice::stoppable_token Token>
 bool stopped_while(Token token, auto work) {
     bool stopped = false;
@@ -58,7 +58,7 @@ void beyond_the_standard() {
     coppice::stop_source request = coppice::stop_source::linked_to(server.get_token());
     request.request_stop_after(1h);  // or when the server stops
 
-    // A subscription is a value; who drops it leaves the function subscribed.
+    // A subscription is a value. Dropping it leaves the function subscribed.
     const coppice::stop_token token = request.get_token();
     coppice::stop_subscription log = token.subscribe(
         [token] { std::printf("stopped: %s (%d)\n", token.cause().text, token.cause().code); });
@@ -86,7 +86,7 @@ void turns() {
 // [/reset]
 
 // [throwing]
-// All functions run though some throw; what they throw goes to the requester's handler.
+// All functions run even if some throw. The requester's handler receives what they throw.
 void throwing() {
     coppice::stop_source source;
     const coppice::stop_token token = source.get_token();

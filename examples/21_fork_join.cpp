@@ -1,4 +1,4 @@
-// Fork-join: plain functions, loops and sums side by side, without grain sizes.
+// Fork-join: plain functions, loops, and sums in parallel, without grain sizes.
 // [top]
 #include <coppice/pool.hpp>
 

@@ -1,4 +1,4 @@
-// Tasks that wait for several others, which run side by side on the pool.
+// Tasks that wait for several others, which run in parallel on the pool.
 #include <coppice/execution.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/task.hpp>

@@ -1,4 +1,4 @@
-// Coroutines of several elements or of several waiters: generator, async_generator, shared_task.
+// Coroutines with many elements or with many waiters: generator, async_generator, shared_task.
 // [top]
 #include <coppice/coppice.hpp>
 
@@ -44,7 +44,7 @@ generator<int> in_order(const tree* t) {
 // [async]
 async_generator<int> readings(io::timer& timer, int count) {
     for (int i = 1; i <= count; ++i) {
-        co_await timer.wait_for(1ms);  // what a sensor or a socket would take
+        co_await timer.wait_for(1ms);  // the time that a sensor or a socket would take
         co_yield 10 * i;
     }
 }
@@ -61,7 +61,7 @@ task<> gives_up(io::timer& timer) {
     async_generator<int> numbers = readings(timer, 1000);
     const std::optional<int> first = co_await numbers.next();
     std::printf("the first is %d\n", first.value_or(0));
-}  // destroys the body, where it waits to be asked again
+}  // destroys the body, which is suspended at its co_yield
 // [/stop]
 
 // [shared]

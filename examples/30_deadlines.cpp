@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // [first]
-// Which of the two came first? The other one is stopped before this goes on.
+// Prints which of the two came first. The other is stopped before this continues.
 task<> first_of(io::tcp::socket& socket, io::context& loop) {
     std::array<std::byte, 64> buffer;
     io::timer timer(loop);
@@ -37,7 +37,7 @@ task<> within(io::tcp::socket& socket) {
 // [/timeout]
 
 // [whole]
-// The same for a whole task, which ends when one of its operations is stopped.
+// Limits a whole task, which ends when one of its operations is stopped.
 task<std::size_t> two_messages(io::tcp::socket& socket) {
     std::array<std::byte, 64> buffer;
     const std::size_t first = co_await socket.receive(buffer);

@@ -1,4 +1,4 @@
-// Testing network code without a network: every seed is another run of faults, and repeats exactly.
+// Testing network code without a network: each seed gives other faults, and repeats exactly.
 #include <coppice/coppice.hpp>
 
 #include <array>
@@ -11,7 +11,7 @@ using namespace coppice;
 namespace {
 
 // [code]
-// What is to be tested: it must not matter in how many pieces a line arrives.
+// The code under test: it must not matter in how many pieces a line arrives.
 task<std::string> receive_line(io::tcp::socket& socket) {
     std::string line;
     for (std::array<char, 16> piece; !line.ends_with('\n');) {
@@ -24,10 +24,10 @@ task<std::string> receive_line(io::tcp::socket& socket) {
 // [/code]
 
 // [simulation]
-// True: the line arrived as it was sent, in this seed's world.
+// Returns true if the line arrived as it was sent, in this seed's world.
 bool survives(std::uint64_t seed) {
     io::simulation world(seed);  // short reads, EINTR, EAGAIN, delay, reordered events
-    io::context loop(world);     // the same context as ever, with virtual time
+    io::context loop(world);     // the usual context, with virtual time
     constexpr std::string_view sent = "a line that arrives in pieces\n";
     std::string received;
     io::tcp::acceptor acceptor(loop, io::loopback(0));
@@ -36,7 +36,7 @@ bool survives(std::uint64_t seed) {
     client.connect(acceptor.local(), [&](std::error_code) {
         client.send_all(std::as_bytes(std::span(sent)), [](std::error_code) {});
     });
-    server = acceptor.accept(block);  // runs the loop until a connection has come
+    server = acceptor.accept(block);  // runs the loop until a client has connected
     execution::counting_scope scope;
     execution::spawn(
         execution::starts_on(loop.get_scheduler(), receive_line(server)) |

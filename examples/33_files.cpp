@@ -1,4 +1,4 @@
-// Files at offsets, several operations at once, without holding the loop.
+// Files at offsets, several operations at once, without blocking the loop.
 #include <coppice/coppice.hpp>
 
 #include <cstdio>
@@ -19,7 +19,7 @@ task<> write_and_read(io::context& loop, const std::string& path) {
     co_await execution::when_all(  // both at once
         file.write_at(0, std::as_bytes(std::span(first))),
         file.write_at(first.size(), std::as_bytes(std::span(second))));
-    co_await file.sync();  // on the disk
+    co_await file.sync();  // on the disk now
 
     std::string text(64, ' ');
     const std::size_t n = co_await file.read_at(0, std::as_writable_bytes(std::span(text)));

@@ -1,4 +1,4 @@
-// One loop per core: each accepts on the same port, and what it accepts stays with it.
+// One loop per core: each accepts on the same port, and keeps the connections that it accepts.
 #include <coppice/coppice.hpp>
 
 #include <array>

@@ -1,4 +1,4 @@
-// A program that is a client: io::run() is its main.
+// A client program: main() calls io::run(), which runs a task until it ends or is stopped.
 #include <coppice/coppice.hpp>
 
 #include <array>
@@ -15,7 +15,7 @@ namespace ex = coppice::execution;
 
 namespace {
 
-// What the client talks to: says each client's words again, once, on a thread of its own.
+// The server: accepts one client and echoes one message, on a thread of its own.
 class echo_server {
 public:
     echo_server() : acceptor_(loop_, io::loopback(0)), runner_([this] { serve(); }) {}

@@ -1,4 +1,4 @@
-// A program that is a server: it serves until SIGINT or SIGTERM, then ends in good order.
+// A server program: it serves until SIGINT or SIGTERM, then waits for its connections and ends.
 #include <coppice/coppice.hpp>
 
 #include <array>

@@ -1,8 +1,8 @@
-// A TCP proxy: passes on what its clients and a target say to each other, until both have ended.
+// A TCP proxy: copies bytes between its clients and a target until both sides have ended.
 //
 //   example_38_proxy 0.0.0.0:8080 example.org:80
 //
-// Without arguments it tries itself (38_proxy_trial.hpp).
+// Without arguments it runs a trial of itself (38_proxy_trial.hpp).
 #include <coppice/coppice.hpp>
 
 #include "38_proxy_trial.hpp"
@@ -24,7 +24,7 @@ constexpr int clients_max = 1000;
 constexpr std::chrono::milliseconds connect_max = 10s, idle_max = 60s, pause = 100ms;
 
 // [relay]
-// The end of one side is passed on to the other, which may go on. Counts itself off at its end.
+// Passes the end of one side on to the other, which may still send. Counts itself off at its end.
 task<> relay(io::context& loop, io::tcp::socket client, const std::string& target, int& clients) {
     const scope_exit leave([&clients]() noexcept { --clients; });
     io::tcp::socket server = co_await ex::timeout(io::tcp::connect(loop, target), connect_max);
@@ -41,14 +41,14 @@ void report(const std::string& about, const std::exception_ptr& error) noexcept 
 }
 
 // [proxy]
-// Serves until it is stopped: then the relays are stopped too, and waited for.
+// Serves until it is stopped. A stop also stops the relays, and the scope waits for them.
 task<> proxy(io::context& loop, io::tcp::acceptor acceptor, const std::string& target) {
     int clients = 0;
     co_await ex::scoped([&](auto scope) -> task<> {
         for (;;) {
             std::error_code ec;
             io::tcp::socket client = co_await acceptor.accept(use_await[ec]);
-            if (ec) {  // too many open files, for one: some clients will leave
+            if (ec) {  // for example too many open files: clients that leave free some
                 co_await loop.get_scheduler().schedule_after(pause);
                 std::fprintf(stderr, "accept: %s\n", ec.message().c_str());
             } else if (clients != clients_max) {  // else it is closed at once

@@ -1,4 +1,4 @@
-// What 38_proxy does without arguments: an echo server to be the target, and two clients.
+// The trial that 38_proxy runs without arguments: an echo server as the target, and two clients.
 #pragma once
 
 #include <coppice/io.hpp>
@@ -41,7 +41,7 @@ private:
     static void say(coppice::io::tcp::socket&& socket, std::string_view words, bool last) {
         say(socket, words, last);
     }
-    // `last`: tells the end of its words, and hears the end of the echo.
+    // If `last`, shuts down sending after `words` and reads until the echo ends.
     static void say(coppice::io::tcp::socket& socket, std::string_view words, bool last) {
         socket.send_all(std::as_bytes(std::span(words)), coppice::block);
         if (last) socket.shutdown_send();

@@ -16,14 +16,14 @@ task<> awaits(io::timer& timer) {
     // [await]
     co_await timer.wait_for(1ms);  // the default: use_await
     std::error_code ec;
-    co_await timer.wait_for(1ms, use_await[ec]);  // the error is a value, nothing is thrown
+    co_await timer.wait_for(1ms, use_await[ec]);  // the error is a value; nothing is thrown
     // [/await]
     std::puts("awaited");
 }
 
 void all_tokens(io::timer& timer) {
     // [sender]
-    // The same object is a sender.
+    // The object that is awaited is also a sender.
     this_thread::sync_wait(execution::when_all(timer.wait_for(1ms), timer.wait_for(2ms)) |
                            execution::then([] { std::puts("both waits, as senders"); }));
     // [/sender]
@@ -64,7 +64,7 @@ int main() {
     loop.run();
 
     // [drive]
-    timer.wait_for(1ms, block);  // nobody runs the loop: this thread does, until the wait is over
+    timer.wait_for(1ms, block);  // no thread runs the loop: this one does, until the wait ends
     // [/drive]
     std::puts("driven");
 }

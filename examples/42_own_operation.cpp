@@ -1,4 +1,4 @@
-// An operation of one's own, on a system that completes through a function pointer.
+// An operation of your own, on a system that completes through a function pointer.
 #include <coppice/coppice.hpp>
 
 #include <cstdio>
@@ -9,7 +9,7 @@ using namespace coppice;
 namespace {
 
 // [system]
-// What some device driver offers: it calls back with the context that it was given.
+// The interface of a device driver, which calls back with the context that it was given.
 struct device_context {
     void (*callback)(int result, device_context*) = nullptr;
 };
@@ -31,11 +31,11 @@ struct device {
 // [/system]
 
 // [operation]
-// Movable until it is called; from then on it stays where it is until the operation completes. So
-// it may be what the device needs meanwhile, and nothing is allocated.
+// Movable until it is called. From then on it stays in place until the operation completes, so it
+// can be the context that the device needs meanwhile, and nothing is allocated.
 class doubling : device_context {
 public:
-    static constexpr bool completes_inside = false;  // start() never calls back; costs less
+    static constexpr bool completes_inside = false;  // start() never calls back: costs less
     doubling(device& d, int parameter) noexcept : device_(&d), parameter_(parameter) {}
 
     void operator()(completion<int> done) noexcept {
@@ -44,7 +44,7 @@ public:
             completion<int> c = static_cast<doubling*>(context)->done_;
             const std::error_code error =
                 result < 0 ? std::make_error_code(std::errc::io_error) : no_error;
-            std::move(c)(error, result);  // the last thing: *context may be gone
+            std::move(c)(error, result);  // last: *context may be gone
         };
         device_->start(parameter_, this);
     }
@@ -63,7 +63,7 @@ auto double_it(device& d, int n, Token&& token = {}) noexcept(nothrow_token<Toke
 // [/operation]
 
 // [direct]
-// The same for waiters that the compiler knows, by a template: nothing is kept of the completion,
+// The same as a template, for waiters whose type the compiler knows: the completion is not stored,
 // and the waiter is called directly.
 class tripling : device_context {
 public:
@@ -75,7 +75,7 @@ public:
         callback = [](int result, device_context* context) {
             tripling& self = *static_cast<tripling*>(context);
             const int tripled = result + self.parameter_;
-            Completion::of(self)(no_error, tripled);  // the last thing: self may be gone
+            Completion::of(self)(no_error, tripled);  // last: self may be gone
         };
         device_->start(parameter_, this);
     }

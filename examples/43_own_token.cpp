@@ -1,4 +1,4 @@
-// A completion token of one's own: collects outcomes in a list.
+// A completion token of your own: counts the operations that have ended and those that failed.
 #include <coppice/coppice.hpp>
 
 #include <chrono>
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // [token]
-// Counts what has ended, and what of it failed.
+// How many operations have ended, and how many of them failed.
 struct tally {
     int ended = 0;
     int failed = 0;
@@ -22,13 +22,13 @@ class counted_in {
 public:
     explicit counted_in(tally& t) noexcept : tally_(&t) {}
 
-    // Called by completion_token_transform; what it returns, the initiating function returns. It
-    // keeps the initiation and calls it with a completion of its state.
+    // Called by completion_token_transform. The initiating function returns the same result. Keeps
+    // the initiation in a state of its own and calls it with a completion of that state.
     template <class... R, class Initiation>
     void initiate(signature<R...>, Initiation&& initiation) const {
         using kept_type = std::remove_cvref_t<Initiation>;
         auto* const s = new state<kept_type, R...>(*tally_, static_cast<Initiation&&>(initiation));
-        s->begin();  // may have ended s
+        s->begin();  // *s may be gone
     }
 
 private:

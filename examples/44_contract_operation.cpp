@@ -11,8 +11,8 @@ namespace ex = coppice::execution;
 namespace {
 
 // [station]
-// Doubles what it is asked to. Anyone may ask, on any thread; the contract is the only one who
-// works, on whichever thread executes its group.
+// Doubles numbers. Any thread may ask. Only the contract does the work, on a thread that executes
+// its group.
 class station {
 public:
     struct request {
@@ -28,9 +28,9 @@ public:
             const std::lock_guard lock(mutex_);
             requests_.push_back(&r);
         }
-        contract_.schedule();  // one bit: pending already, or about to be
+        contract_.schedule();  // sets one bit, if it is not set already
     }
-    // When the contract is gone: awaitable, and a sender.
+    // Completes when the contract is gone. Awaitable, and a sender.
     auto close() noexcept {
         auto gone = contract_.completion();
         contract_.release();
@@ -54,7 +54,7 @@ private:
 // [/station]
 
 // [operation]
-// The request lies in the initiation, and so in whoever waits: nothing is allocated for it.
+// The request lies in the initiation, and so in the waiter: nothing is allocated for it.
 class doubling : station::request {
 public:
     doubling(station& s, int n) noexcept : station_(&s) { number = n; }
@@ -82,14 +82,13 @@ task<> in_a_task(station& s) {
 void in_all_ways(station& s, contract_pool& workers) {
     this_thread::sync_wait(in_a_task(s));
 
-    const auto [sum] = *this_thread::sync_wait(
-        ex::when_all(double_it(s, 2), double_it(s, 3)) |
-        ex::then([](int a, int b) { return a + b; }));
+    const auto [sum] = *this_thread::sync_wait(ex::when_all(double_it(s, 2), double_it(s, 3)) |
+                                               ex::then([](int a, int b) { return a + b; }));
     std::printf("senders: %d\n", sum);
 
     std::promise<int> called;
     double_it(s, 4, [&](std::error_code, int result) {  // on a worker of the group
-        // A callback may ask again: the contract is scheduled while it runs, and runs once more.
+        // A callback may ask again: the contract, scheduled while it runs, then runs once more.
         double_it(s, result, [&](std::error_code, int twice) { called.set_value(twice); });
     });
     std::printf("callbacks: %d\n", called.get_future().get());
@@ -109,7 +108,7 @@ void in_all_ways(station& s, contract_pool& workers) {
     asker.schedule();
     rung.get_future().wait();
 
-    this_thread::sync_wait(s.close());  // the callbacks have returned: what they refer to may end
+    this_thread::sync_wait(s.close());  // all callbacks have returned: what they refer to may end
     std::puts("the contract is gone");
 }
 // [/ways]

@@ -1,4 +1,4 @@
-// Locks and channels: a limit on what runs at once, a pipeline with back-pressure, and select.
+// Locks and channels: a limit on concurrency, a pipeline with back-pressure, and select.
 // [top]
 #include <coppice/coppice.hpp>
 
@@ -26,14 +26,14 @@ struct account {
 task<bool> withdraw(io::context& loop, account& from, int amount) {
     const auto guard = co_await from.mutex.lock();
     if (from.balance < amount) co_return false;
-    co_await loop.get_scheduler().schedule_after(1ms);  // the bank is asked; the other task waits
+    co_await loop.get_scheduler().schedule_after(1ms);  // asks the bank; the other task waits
     from.balance -= amount;
     co_return true;
 }
 // [/lock]
 
 // [limit]
-// However many requests there are, two are under way at a time.
+// However many requests there are, at most two are in flight.
 task<> ask(io::context& loop, async_semaphore& limit, int& now, int& most) {
     const auto permit = co_await limit.acquire();
     most = std::max(most, ++now);
@@ -56,7 +56,7 @@ task<int> consume(channel<int>& from) {
 // [/pipeline]
 
 // [select]
-// Orders and news, whichever comes first; or nothing, for half a second.
+// Returns an order or a news item, whichever comes first, or "silence" after half a second.
 task<std::string> next(channel<int>& orders, channel<std::string>& news, io::timer& timer) {
     auto got = co_await select(orders.receive(), news.receive(), timer.wait_for(500ms));
     switch (got.index()) {

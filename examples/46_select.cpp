@@ -1,4 +1,4 @@
-// select: one of several operations is taken, and nothing is lost of the others.
+// select: takes the result of one of several operations, and loses nothing of the others.
 // [serve]
 #include <coppice/coppice.hpp>
 
@@ -14,8 +14,8 @@ namespace ex = coppice::execution;
 
 namespace {
 
-// Prints orders until they end, or until none has come for a second. An order that comes at the
-// same moment as the end of the second stays in the channel.
+// Prints orders until they end, or until none has come for a second. An order that comes just as
+// the second ends stays in the channel.
 task<int> serve(channel<std::string>& orders, channel<int>& urgent, io::timer& timer) {
     int served = 0;
     for (;;) {
@@ -26,7 +26,7 @@ task<int> serve(channel<std::string>& orders, channel<int>& urgent, io::timer& t
         } else if (auto* number = std::get_if<1>(&got)) {
             std::printf("urgent: %d\n", number->value());
         } else {
-            co_return served;  // nobody wants anything
+            co_return served;  // no order for a second
         }
         ++served;
     }

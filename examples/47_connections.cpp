@@ -1,4 +1,4 @@
-// Connections that tasks share: a semaphore counts the turns. And a wait for an item with a limit.
+// Connections that tasks share, limited by a semaphore; and a wait for an item with a time limit.
 // [top]
 #include <coppice/coppice.hpp>
 
@@ -18,12 +18,12 @@ namespace ex = coppice::execution;
 namespace {
 
 // [pool]
-struct connection {};  // stands for one to a database
+struct connection {};  // stands for a connection to a database
 
 // Shared by tasks on any threads. The semaphore makes them wait; the std::mutex guards the list.
 class connection_pool {
 public:
-    // A turn to use a connection. It goes to the next task when it ends, also by a stop.
+    // A turn to use a connection. When it ends, also by a stop, the next task gets the turn.
     class lease {
     public:
         lease(connection_pool& from, async_semaphore::permit turn)
@@ -39,7 +39,7 @@ public:
     };
 
     explicit connection_pool(std::size_t most) : turns_(most) { idle_.reserve(most); }
-    auto turn() { return turns_.acquire(); }  // waits for one, from which a lease is made
+    auto turn() { return turns_.acquire(); }  // waits for a turn, from which a lease is made
     int made() const noexcept { return made_; }
 
 private:
@@ -68,13 +68,13 @@ private:
 task<> ask(connection_pool& pool, io::context& loop) {
     connection_pool::lease mine(pool, co_await pool.turn());
     [[maybe_unused]] connection& database = mine.get();
-    co_await loop.get_scheduler().schedule_after(1ms);  // the database is asked
+    co_await loop.get_scheduler().schedule_after(1ms);  // asks the database
 }
 // [/pool]
 
 // [limit]
-// Gives the next item, or nothing if none comes in time. An item that comes at the same moment as
-// the end of the time stays in the channel; timeout(from.receive(), limit) could lose it.
+// Returns the next item, or nothing if none comes in time. An item that comes just as the time ends
+// stays in the channel; timeout(from.receive(), limit) could lose it.
 task<std::optional<int>> receive_within(channel<int>& from, io::timer& timer,
                                         std::chrono::nanoseconds limit) {
     auto got = co_await coppice::select(from.receive(), timer.wait_for(limit));

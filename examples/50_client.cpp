@@ -1,5 +1,5 @@
-// A hundred requests, each of which could be stopped at any moment; being stoppable costs no
-// allocation. The program of the pull request that made .NET's cancellation allocation-free.
+// A hundred requests, each of which can be stopped at any moment without a further allocation. The
+// program of the pull request that made .NET's cancellation allocation-free.
 #include <coppice/coppice.hpp>
 
 #include <cstdio>
@@ -31,7 +31,7 @@ void operator delete(void* memory, std::size_t) noexcept {
 namespace {
 
 // [requests]
-// Asks a hundred times; gives how many answers came.
+// Sends a hundred requests. Returns how many answers came.
 template <class Token>
 task<int> ask(http::client& client, io::endpoint server, Token token) {
     int answers = 0;
@@ -49,7 +49,7 @@ task<> compare(io::context& loop, http::server& server) {
     const never_stop_token never;
     stop_source source;
     const stop_token token = source.get_token();
-    co_await ask(client, where, never);  // once for what is allocated only once
+    co_await ask(client, where, never);  // makes the allocations that happen only once
     co_await ask(client, where, token);
 
     std::size_t before = allocations;
@@ -61,7 +61,7 @@ task<> compare(io::context& loop, http::server& server) {
     std::printf("%d answers to stoppable requests\n", answers);
     std::printf("allocations for being stoppable: %zu\n", stoppable - unstoppable);
 
-    // The server waits for an hour with this one; the stop comes from another thread.
+    // The server holds this request for an hour. The stop comes from another thread.
     std::thread stopper([&] { source.request_stop(); });
     const auto late = co_await execution::stopped_as_optional(client.get(where, "/wait", token));
     stopper.join();

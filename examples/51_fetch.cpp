@@ -1,5 +1,5 @@
-// Fetches URLs, at most eight at once, each with a time limit, retries and redirects; Ctrl-C stops
-// all, and the summary says how far it came.
+// Fetches URLs, at most eight at once, each with a time limit, retries, and redirects. Ctrl-C stops
+// them all, and the summary says how many had been fetched.
 //
 //   example_51_fetch http://example.org/ http://example.com/a http://example.com/b
 //
@@ -29,12 +29,12 @@ struct progress {
     std::size_t all, ended = 0, answered = 0;
 };
 
-// Fetches one URL and prints what became of it.
+// Fetches one URL and prints the result.
 task<> fetch(http::client& client, const std::string& url, progress& p) {
     const auto began = std::chrono::steady_clock::now();
     try {
         const http::client_response answer = co_await client.get(url);
-        const http::url from(answer.url());  // behind all redirects
+        const http::url from(answer.url());  // after all redirects
         std::printf("%d, %zu bytes from %s\n", answer.status(), answer.body().size(),
                     std::string(from.path()).c_str());
         ++p.answered;
@@ -63,7 +63,7 @@ int main(int count, char** arguments) {
     std::vector<std::string> urls(arguments + 1, arguments + count);
     std::optional<fetch_trial> trial;
     if (urls.empty()) urls = trial.emplace().urls();
-    const std::size_t at_once_max = trial ? 1 : 8;  // one, so that the lines have an order
+    const std::size_t at_once_max = trial ? 1 : 8;  // one at a time fixes the order of the lines
     progress p{urls.size()};
     const bool done =
         io::run([&](io::context& loop) { return fetch_all(loop, urls, at_once_max, p); },

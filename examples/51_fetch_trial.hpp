@@ -1,4 +1,4 @@
-// What 51_fetch does without arguments: a server on a thread of its own, and what to fetch from it.
+// The trial that 51_fetch runs without arguments: a server on its own thread, and URLs to fetch.
 #pragma once
 
 #include <coppice/http.hpp>
@@ -46,7 +46,7 @@ private:
                      return response::text("at last");
                  })
             .get("/ctrl-c", [](request& q) -> coppice::task<response> {
-                ::kill(::getpid(), SIGINT);  // stands for the user, who presses Ctrl-C
+                ::kill(::getpid(), SIGINT);  // stands for a user pressing Ctrl-C
                 co_await coppice::http::pause(q, std::chrono::hours(1));
                 co_return response::text("never");
             });

@@ -1,4 +1,4 @@
-// A UDP feed: work contracts keep the books, and hand what they find to tasks.
+// A UDP feed: work contracts keep the books and hand what they find to tasks.
 // [top]
 #include <coppice/coppice.hpp>
 
@@ -37,8 +37,8 @@ using inbox = unbounded_channel<high>;
 // [/inbox]
 
 // [book]
-// One instrument. Its contract runs on one thread at a time, whichever that is, so that `highest_`
-// needs no lock; the queue between the loop and the contract has one.
+// One instrument. Its contract runs on one thread at a time, so `highest_` needs no lock. The queue
+// between the loop and the contract has one.
 class book {
 public:
     book(work_contract_group& group, inbox& to, std::string name)
@@ -49,7 +49,7 @@ public:
             const std::lock_guard lock(mutex_);
             ticks_.push_back({price, source});
         }
-        contract_.schedule();  // one bit; pending already is as good
+        contract_.schedule();  // sets one bit; no effect if it is already set
     }
 
 private:
@@ -74,15 +74,15 @@ private:
 
     inbox& to_;
     std::string name_;
-    int highest_ = 0;  // the contract's
+    int highest_ = 0;  // used only by the contract
     std::mutex mutex_;
     std::deque<tick_received> ticks_;
-    work_contract contract_;  // last: nothing runs once the rest goes
+    work_contract contract_;  // last, so that it ends before the rest is destroyed
 };
 // [/book]
 
 // [receive]
-// Reads the feed on the loop and does nothing else there: "NAME PRICE" again and again.
+// Reads the feed, one "NAME PRICE" per packet, and does nothing else on the loop.
 task<> receive(io::udp::socket& socket, std::map<std::string, book, std::less<>>& books) {
     std::array<char, 64> packet;
     for (;;) {
@@ -99,18 +99,18 @@ task<> receive(io::udp::socket& socket, std::map<std::string, book, std::less<>>
 // [/receive]
 
 // [answer]
-// The task at the other end: one after the other, back to whom they came from.
+// The task at the other end: sends each new high back to the peer whose tick caused it.
 task<> answer(io::udp::socket& socket, inbox& from) {
     for (;;) {
         const std::optional<high> found = co_await from.receive();
-        if (!found) co_return;  // the inbox is closed; here it never is
+        if (!found) co_return;  // the inbox is closed, which does not happen here
         const std::string text = found->name + " high " + std::to_string(found->price);
         co_await socket.send_to(std::as_bytes(std::span(text)), found->source);
     }
 }
 // [/answer]
 
-// The other side: sends ticks, collects answers until it has seen so many, and presses Ctrl-C.
+// The other side: sends ticks, collects four answers, and stands for a user pressing Ctrl-C.
 task<> feed(io::udp::socket& socket, io::endpoint to, std::vector<std::string>& answers) {
     for (const char* const text : {"OAK 10", "ASH 7", "OAK 9", "ASH 8", "OAK 12", "ELM 1"}) {
         co_await socket.send_to(std::as_bytes(std::span(std::string_view(text))), to);

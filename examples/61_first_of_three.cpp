@@ -17,7 +17,7 @@ namespace {
 // [loop]
 enum class news { data, silence, signal };
 
-// What comes first. When this goes on the other two are over, and touch nothing any more.
+// Returns what comes first. The other two have ended by then, and no longer touch the arguments.
 task<news> next_event(io::tcp::socket& socket, std::span<std::byte> buffer, io::timer& timer,
                       io::signal_set& signals) {
     co_return co_await ex::when_any(

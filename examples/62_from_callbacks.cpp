@@ -31,7 +31,7 @@ task<> reverse_once(io::tcp::acceptor& acceptor) {
 
 // [callbacks]
 // Step 0. The state of the conversation is an object that keeps itself alive from callback to
-// callback, and each of them handles the error anew.
+// callback, and each callback handles its error.
 class conversation : public std::enable_shared_from_this<conversation> {
 public:
     conversation(io::context& loop, std::function<void(std::error_code, std::string)> done)
@@ -66,7 +66,7 @@ private:
 
 // [coroutine]
 // Step 1. The conversation becomes a task: the same operations without their last argument. Locals
-// are the state, errors are exceptions, and nobody counts references.
+// are the state, errors are exceptions, and no references are counted.
 task<std::string> converse(io::context& loop, io::endpoint to) {
     io::tcp::socket socket(loop);
     co_await socket.connect(to);
@@ -78,8 +78,8 @@ task<std::string> converse(io::context& loop, io::endpoint to) {
 // [/coroutine]
 
 // [bridge]
-// Step 2. Callers that are not moved yet still get their callback: the task is spawned, and what
-// it sends is handed on. Nothing that calls this had to change.
+// Step 2. Callers that are not moved yet still get their callback: the task is spawned, and its
+// result is passed on. No caller had to change.
 void converse(io::context& loop, io::endpoint to, ex::counting_scope& scope,
               std::function<void(std::error_code, std::string)> done) {
     ex::spawn(ex::starts_on(loop.get_scheduler(), converse(loop, to)) |
@@ -96,7 +96,7 @@ void converse(io::context& loop, io::endpoint to, ex::counting_scope& scope,
 // [/bridge]
 
 // [moved]
-// Step 3. The caller is moved too, and what callbacks could not say is one word more: both at once.
+// Step 3. The caller is moved too. when_all adds what the callbacks could not say: both at once.
 task<> moved(io::context& loop, io::tcp::acceptor& acceptor) {
     const std::string text =
         co_await ex::when_all(converse(loop, acceptor.local()), reverse_once(acceptor));

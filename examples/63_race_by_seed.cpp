@@ -16,7 +16,7 @@ namespace {
 
 // [race]
 // An account with a journal on disk. The first way to deposit has a fault that no sanitizer sees,
-// because there is only one thread: it reads, awaits, and writes what is old by then.
+// because there is only one thread: it reads, awaits, and writes a value that is stale by then.
 class account {
 public:
     explicit account(io::context& loop) : journal_(loop, "journal", io::open_mode::create) {}
@@ -56,8 +56,8 @@ task<> customer(io::context& loop, account& to, way deposit, int amount,
 }
 
 // [search]
-// True: nobody's money is lost in this seed's world. Two customers come 1.8 ms apart, and the disk
-// takes as long as the seed says: only if that is longer do they meet.
+// Returns true if no money is lost in this seed's world. Two customers come 1.8 ms apart, and the
+// seed says how long the disk takes: they meet only if that is longer.
 bool keeps_the_money(std::uint64_t seed, way deposit) {
     io::simulation world(seed);
     io::context loop(world);
@@ -72,7 +72,7 @@ bool keeps_the_money(std::uint64_t seed, way deposit) {
     return shared.balance() == 20;
 }
 
-// The first seed whose world shows the fault; nothing if none of so many does.
+// Returns the first seed whose world shows the fault, or nothing if none of the first `most` does.
 std::optional<std::uint64_t> failing_seed(way deposit, std::uint64_t most = 500) {
     for (std::uint64_t seed = 1; seed <= most; ++seed) {
         if (!keeps_the_money(seed, deposit)) return seed;
@@ -87,8 +87,8 @@ int main() {
     const std::optional<std::uint64_t> seed = failing_seed(&account::deposit);
     if (!seed) return 1;
     // [replay]
-    // The seed is the report: it fails again each time, under a debugger too; and it does not when
-    // the fault is mended.
+    // The seed is the bug report: it fails every time, also under a debugger, and passes once the
+    // fault is fixed.
     for (int i = 0; i != 3; ++i) {
         std::puts(keeps_the_money(*seed, &account::deposit) ? "fine" : "money was lost");
     }

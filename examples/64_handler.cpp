@@ -1,5 +1,5 @@
 // A request handler that asks a database, forks its computation on the pool, has a deadline, and
-// stops when its client leaves.
+// stops when its client disconnects.
 #include <coppice/coppice.hpp>
 
 #include <sqlite3.h>
@@ -23,14 +23,14 @@ bool is_prime(std::uint64_t n) {
     return n > 1;
 }
 
-// What the handlers of this program did, for the program to say.
+// Counts what the handlers of this program did. main() prints it.
 struct diary {
     std::atomic<int> begun{0};
     std::atomic<int> stopped{0};
 };
 
 // [database]
-// Numbers by name, in SQLite. Its calls block, so they are made on a thread of their own.
+// Numbers by name, in SQLite, whose calls block. They are made on a thread of their own.
 class numbers {
 public:
     numbers() {
@@ -48,7 +48,7 @@ public:
         ::sqlite3_close(database_);
     }
 
-    // Nothing: there is no such name. Ends stopped when its caller is; a long query does, too.
+    // Returns nothing if there is no such name. A stop of the caller also ends a long query.
     task<std::optional<std::uint64_t>> find(std::string name) {
         inplace_stop_token stop = co_await ex::read_env(get_stop_token);
         co_await worker_.get_scheduler().schedule();
@@ -78,8 +78,8 @@ private:
 // [/database]
 
 // [work]
-// Counts the primes below a number of the database, in parallel on the pool. The loop over them
-// ends within a few when the task is stopped, whoever asks for it.
+// Counts the primes below a number of the database, in parallel on the pool. When the task is
+// stopped, for whatever reason, the loop ends after a few more numbers.
 task<std::optional<std::uint64_t>> count_primes(numbers& of, std::string name, thread_pool& pool,
                                                 diary& notes) {
     const std::optional<std::uint64_t> below = co_await of.find(std::move(name));
@@ -102,8 +102,9 @@ task<std::optional<std::uint64_t>> count_primes(numbers& of, std::string name, t
 // [/work]
 
 // [handler]
-// The connection's loop serves others meanwhile. The work is stopped when its time is up, which the
-// client may say (?ms=20); when the client resets its connection; and when the server cuts off.
+// The connection's loop serves other connections meanwhile. The work is stopped when its time limit
+// has passed, which the client may set (?ms=20), when the client resets its connection, and when
+// the server closes its connections.
 task<http::response> primes(http::request& r, numbers& of, thread_pool& pool, diary& notes) {
     const std::chrono::milliseconds limit(r.query<unsigned>("ms").value_or(10'000));
     std::string name(r.parameter("name").value_or(""));
@@ -119,7 +120,7 @@ task<http::response> primes(http::request& r, numbers& of, thread_pool& pool, di
 }
 // [/handler]
 
-// Asks, and is gone as soon as the handler computes. How many handlers were stopped by that.
+// Asks, and resets the connection once the handler computes. Returns how many handlers it stopped.
 task<int> leave(io::context& loop, io::endpoint server, diary& notes) {
     const int begun = notes.begun, stopped = notes.stopped;
     io::tcp::socket socket(loop);

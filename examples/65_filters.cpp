@@ -1,5 +1,5 @@
-// Filters: one that is a task and looks a session up, a group, a value that is handed on, typed
-// parameters, and a filter for one route.
+// Filters: a task that looks up a session, a group of routes, a value that is handed to the
+// handler, typed parameters, and a filter for one route.
 #include <coppice/coppice.hpp>
 
 #include <cstdio>
@@ -20,7 +20,7 @@ struct member {
     bool is_admin;
 };
 
-// Stands for a database, whose calls block: they are made on a thread of its own.
+// Stands for a database whose calls block. They are made on a thread of its own.
 class sessions {
 public:
     task<std::optional<member>> find(std::string key) {
@@ -35,7 +35,7 @@ private:
     thread_pool worker_{1};
 };
 
-// Answers in the handler's place, or hands the member on to it.
+// Answers in place of the handler, or hands the member to it.
 class session_filter {
 public:
     explicit session_filter(sessions& of) : sessions_(&of) {}

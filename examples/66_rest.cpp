@@ -24,8 +24,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(note, id, title, text)
 // [/note]
 
 // [codec]
-// How coppice reads and writes everything that nlohmann-json does. That copies and writes by
-// recursion, for which a stack has an end: what is nested deeply is refused.
+// Teaches coppice to read and write every type that nlohmann-json knows. nlohmann-json copies and
+// writes by recursion, and the stack is finite, so deeply nested values are rejected.
 template <class T>
     requires nlohmann::detail::is_compatible_type<nlohmann::json, T>::value
 struct coppice::http::json_codec<T> {
@@ -72,7 +72,7 @@ private:
 // [/notes]
 
 // [filter]
-// A real service looks for a random name in a table of sessions.
+// A real service would look up a random name in a table of sessions.
 task<http::response> logged_in(http::request& r, http::next_handler next) {
     if (http::cookie(r, "sid") != "s3cret") throw http::status_error(401, "log in first");
     co_return co_await next();

@@ -1,4 +1,4 @@
-// What tries 66_rest: a client that prints the answers, and then ends the service by a SIGTERM.
+// The trial of 66_rest: a client that prints the answers, then ends the service by a SIGTERM.
 #pragma once
 
 #include <coppice/http.hpp>

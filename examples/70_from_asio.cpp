@@ -17,8 +17,8 @@ namespace ex = coppice::execution;
 namespace {
 
 // [session]
-// co_spawn(strand, session(...), detached) is here: a task spawned into a scope, on the loop. One
-// loop has one thread, so nothing needs a strand; several loops are a context_pool.
+// co_spawn(strand, session(...), detached) becomes a task spawned into a scope, on the loop. A loop
+// has one thread, so nothing needs a strand. Several loops are a context_pool.
 task<> session(io::tcp::socket socket) {
     std::array<std::byte, 64> buffer;
     for (;;) {

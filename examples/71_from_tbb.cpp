@@ -1,4 +1,4 @@
-// What a user of oneTBB writes: loops, reductions, a task group, an arena, a cancelled group.
+// What a user of oneTBB writes: loops, reductions, a task group, an arena, a canceled group.
 // [top]
 #include <coppice/pool.hpp>
 #include <coppice/task.hpp>
@@ -46,7 +46,7 @@ int main() {
     std::printf("sum: %ld\n", pool.run([&] { return sum(values, 0, values.size()); }));
 
     // [cancel]
-    // task_group_context::cancel_group_execution: a stop token, on whichever thread it is asked.
+    // task_group_context::cancel_group_execution: a stop token, polled on any thread.
     inplace_stop_source source;
     const bool all = pool.run([&] {
         const auto [ran] = fork_join(source.get_token(), [&] {

@@ -26,8 +26,8 @@ int count_until_stopped(Token token, int most) {
 // [/poll]
 
 // [periodic]
-// A thread that sleeps and looks becomes a task that waits. Stopping it wakes it at once: there is
-// no condition variable, and no flag that is looked at only after the sleep.
+// A thread that sleeps and polls becomes a task that waits. A stop wakes it at once: there is no
+// condition variable, and no flag that is read only after the sleep.
 task<> tick(io::context& loop, std::atomic<int>& ticks) {
     io::timer timer(loop);
     for (;;) {

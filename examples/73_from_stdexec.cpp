@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 namespace {
 
 // [task]
-// exec::task is coppice::task, the draft's: affine, and the hop costs nothing where the scheduler
-// is the same.
+// exec::task becomes coppice::task, the draft's task. It is affine, and the hop costs nothing if
+// the scheduler is the same.
 coppice::task<int> twice(int n) {
     co_return 2 * co_await ex::just(n);
 }
@@ -34,7 +34,7 @@ int main() {
     // [/pipeline]
 
     // [range]
-    // As many as the program has found at run time, and a limit in time for all.
+    // As many as the program finds at run time, and one time limit for all.
     coppice::io::context loop;
     coppice::io::timer timer(loop);
     std::vector<coppice::task<int>> many;

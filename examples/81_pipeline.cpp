@@ -19,8 +19,8 @@ std::string checksum(const std::string& chunk) {
     return std::to_string(::crc32(0, data, static_cast<uInt>(chunk.size()))) + "\n";
 }
 
-// At most `in_flight_max` chunks are in memory. The first error of any stage, and a stop too, ends
-// the others: what the pool has begun is finished, and the rest is dropped.
+// At most `in_flight_max` chunks are in memory. The first error of any stage, or a stop, ends the
+// other stages: the pool finishes the chunks that it has begun, and the rest is dropped.
 task<> write_checksums(io::file& in, io::file& out, thread_pool& pool) {
     co_await ex::scoped([&](auto scope) -> task<> {
         const auto begin = [&](std::string chunk) {
@@ -48,7 +48,7 @@ void run(const std::string& from, const std::string& to) try {
     thread_pool pool;
     const auto work = [&](io::context& loop) -> task<> {
         io::file in(loop, from, io::open_mode::read_only), out(loop, to, io::open_mode::truncate);
-        if (from == "/dev/urandom") std::raise(SIGINT);  // it has no end: somebody presses Ctrl-C
+        if (from == "/dev/urandom") std::raise(SIGINT);  // endless: stands for a user's Ctrl-C
         co_await write_checksums(in, out, pool);
     };
     std::cout << (io::run(work, {.stop_on = {SIGINT, SIGTERM}}) ? "done\n" : "stopped\n");

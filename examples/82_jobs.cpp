@@ -1,4 +1,4 @@
-// Runs jobs that wait for each other: some at once, each with a deadline and retries; then reports.
+// Runs jobs that wait for each other, a few at once, each with a time limit and retries.
 #include <coppice/coppice.hpp>
 
 #include <csignal>
@@ -17,9 +17,9 @@ namespace ex = coppice::execution;
 constexpr int at_once_max = 2, tries_max = 3;
 
 struct job {
-    std::function<task<>()> command;         // throws if it fails; heeds a stop if it is long
+    std::function<task<>()> command;         // throws if it fails; if it is long, polls for stops
     std::chrono::milliseconds limit = 1min;  // for each try
-    std::size_t waits_for = 0;               // jobs that are not done
+    std::size_t waits_for = 0;               // how many jobs must be done first
     std::vector<job*> dependents = {};
     std::string outcome = "not run";
 };
@@ -38,7 +38,7 @@ std::vector<job*> read(std::map<std::string, job>& all, const std::string& text)
     std::vector<job*> ready;
     for (auto& [name, each] : all)
         if (each.waits_for == 0) ready.push_back(&each);
-    std::vector<job*> done = ready;  // Kahn's algorithm: it does not get behind a cycle
+    std::vector<job*> done = ready;  // Kahn's algorithm: it never gets past a cycle
     std::map<const job*, std::size_t> met;
     for (std::size_t i = 0; i != done.size(); ++i)
         for (job* next : done[i]->dependents)
@@ -48,13 +48,13 @@ std::vector<job*> read(std::map<std::string, job>& all, const std::string& text)
     return ready;
 }
 
-// On the pool, whose size is the limit. A timeout starts its clock last: hence the second hop.
+// Runs on the pool, whose size is the limit. A timeout starts its clock last: hence a second hop.
 task<> try_once(const job& mine, thread_pool& pool) {
     co_await ex::timeout(ex::starts_on(pool.get_scheduler(), mine.command()), mine.limit);
 }
 
 task<> run(job& mine, thread_pool& pool, auto scope) {
-    mine.outcome = "stopped";  // unless the rest is reached
+    mine.outcome = "stopped";  // unless a line below changes it
     for (int tries = 1; mine.outcome == "stopped"; ++tries) {
         try {
             co_await ex::starts_on(pool.get_scheduler(), try_once(mine, pool));

@@ -1,4 +1,4 @@
-// Retry with backoff: try again, a little later each time, and give up in the end.
+// Retry with backoff: try again, a little later each time, and finally give up.
 #include <coppice/coppice.hpp>
 
 #include <chrono>
@@ -14,8 +14,8 @@ task<std::string> fetch(int& calls) {  // stands for a request; the third one su
     co_return "hello";
 }
 
-// Waits 1 ms, 2 ms, 4 ms ... between tries. The error of the last try is the caller's; a stop ends
-// a try, and the wait, at once.
+// Waits 1 ms, 2 ms, 4 ms ... between tries. Throws the error of the last try. A stop ends a try or
+// a wait at once.
 task<std::string> fetch_with_retry(io::context& loop, int& calls, int tries_max) {
     io::timer timer(loop);
     std::chrono::milliseconds pause = 1ms;

@@ -21,7 +21,7 @@ task<> ask(io::context& loop, io::endpoint server) {
 int main() {
     const auto work = [](io::context& loop) -> task<> {
         io::tcp::acceptor silent(loop, io::loopback(0));
-        // All that the task does has 10 ms. Then it is stopped, and over, before this goes on.
+        // The whole task has 10 ms. Then it is stopped, and has ended before this continues.
         co_await ex::timeout(ask(loop, silent.local()), 10ms);
     };
     try {

@@ -1,4 +1,4 @@
-// Ctrl-C: the program ends what it does, cleans up, and goes.
+// Ctrl-C: the program ends its work, cleans up, and exits.
 #include <coppice/coppice.hpp>
 
 #include <chrono>
@@ -16,7 +16,7 @@ struct database {
 task<> work(io::context& loop) {
     const database open;  // destructors run when the task is stopped
     io::timer timer(loop);
-    std::raise(SIGINT);  // stands for the user, who presses Ctrl-C
+    std::raise(SIGINT);  // stands for a user pressing Ctrl-C
     for (;;) co_await timer.wait_for(1h);
 }
 

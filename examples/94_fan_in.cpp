@@ -1,4 +1,4 @@
-// Fan-in: several producers compute side by side, and one place collects what they find.
+// Fan-in: several producers compute in parallel, and one map collects what they find.
 #include <coppice/coppice.hpp>
 
 #include <cstdio>

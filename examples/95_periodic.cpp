@@ -8,8 +8,8 @@
 using namespace coppice;
 using namespace std::chrono_literals;
 
-// Until the work says that it is done, or a stop comes. The next time is counted from the last one,
-// not from now: what the work takes does not add up, and a run that was missed is made up for.
+// Repeats the work until it says that it is done, or until a stop. Each time is counted from the
+// previous one, not from now: delays do not add up, and a missed run is made up for.
 task<> every(io::context& loop, std::chrono::nanoseconds period, auto work) {
     io::timer timer(loop);
     for (auto next = monotonic_clock().now() + period;; next += period) {

@@ -1,4 +1,4 @@
-// A graceful drain: a server that is told to end answers what it has begun, and then ends.
+// A graceful drain: a server that is told to end first answers the requests in flight.
 #include <coppice/coppice.hpp>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// A rate limit: no more than one call per millisecond, however many ask.
+// A rate limit: at most one call per millisecond, however many callers there are.
 #include <coppice/coppice.hpp>
 
 #include <algorithm>
@@ -9,7 +9,7 @@ using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 
-// Gives each caller a time of its own, in the order in which they ask. Used on one loop, so that it
+// Gives each caller a time of its own, in the order in which they ask. Used on one loop, so it
 // needs no lock. A caller that is stopped while it waits leaves its time unused.
 class rate_limit {
 public:

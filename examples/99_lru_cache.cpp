@@ -1,4 +1,4 @@
-// A cache that several threads use: it keeps the results that were asked for last.
+// A cache that several threads share: it keeps the most recently used results.
 #include <coppice/coppice.hpp>
 
 #include <cstdio>
@@ -57,7 +57,7 @@ int main() {
             [](long a, long b) { return a + b; });
     });
     std::printf("sum: %ld\n", sum);
-    for (const long n : {1L, 2L, 3L, 1L, 4L}) square(cache, n);  // 2 is the oldest, and goes
+    for (const long n : {1L, 2L, 3L, 1L, 4L}) square(cache, n);  // 2 is the oldest, and is dropped
     std::printf("1 is %s, 2 is %s\n", cache.find(1) ? "kept" : "gone",
                 cache.find(2) ? "kept" : "gone");
 }

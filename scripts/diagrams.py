@@ -119,7 +119,7 @@ def stop():
     d.out.append('<path marker-end="url(#head)" d="M765 190V214"/>')
     d.box("done", 16, 214, 400, ["the scope's join completes",
                                  "destructors have run; nothing in it uses memory now",
-                                 "the caller goes on, or is stopped in turn"], "a")
+                                 "the caller continues, or is stopped in turn"], "a")
     d.arrow("ends", "done", "upwards")
     d.text(16, 150, "Downwards the stop travels as a token in the", "note", "start")
     d.text(16, 167, "environment; upwards it comes as a completion.", "note", "start")

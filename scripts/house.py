@@ -1,4 +1,4 @@
-"""The house: the rooms of the library, and who stands on whom, read from the tree.
+"""The house: the rooms of the library, and which room stands on which, read from the tree.
 
 scripts/diagrams.py draws it as docs/images/house.svg. A room's floor follows from what its files
 include, so a picture that differs from the one in the tree says that the tree has changed.

@@ -4,7 +4,7 @@
     scripts/single_header.py [FILE]      default: build/coppice_single.hpp
 
 The header has the sources of the library in it as well, so a program that includes it links
-nothing but threads; only one translation unit of a program may include it. Comments are left out:
+only threads; only one translation unit of a program may include it. Comments are left out:
 read the headers themselves.
 """
 import pathlib

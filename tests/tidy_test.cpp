@@ -101,7 +101,7 @@ std::string describe(const findings& all) {
     return text;
 }
 
-// What the law covers: our C++, the build files, the scripts, and the documents.
+// Returns true if the law covers the path: our C++, build files, scripts, and documents.
 bool is_covered(const std::string& path) {
     for (const char* const suffix : {".hpp", ".cpp", ".md", ".cmake", ".sh", "CMakeLists.txt"}) {
         if (path.ends_with(suffix)) return true;
@@ -148,7 +148,7 @@ TEST_P(the_tree, keeps) {
 INSTANTIATE_TEST_SUITE_P(law, the_tree, testing::ValuesIn(checks),
                          [](const auto& each) { return std::string(each.param.name); });
 
-// What docs/architecture.md shows is there: its table is the law's, and each room has a header.
+// Each room that docs/architecture.md shows is on disk: it has a header.
 TEST(rooms, are_all_on_disk) {
     for (const auto& [room, others] : rooms()) {
         EXPECT_TRUE(std::any_of(project().begin(), project().end(), [&](const source_file& f) {
@@ -157,7 +157,7 @@ TEST(rooms, are_all_on_disk) {
     }
 }
 
-// An exception whose reason is gone must go too.
+// An exception without a reason must go.
 TEST(exceptions, are_all_still_needed) {
     const auto file = [](std::string_view path) {
         return std::find_if(project().begin(), project().end(),
@@ -173,7 +173,7 @@ TEST(exceptions, are_all_still_needed) {
         for (const source_file& f : project()) {
             for (const edge_mention& edge : edges(f)) found = found || edge.name == u.name;
         }
-        EXPECT_TRUE(found) << u.name << " names no edge any more";
+        EXPECT_TRUE(found) << u.name << " no longer names an edge";
     }
 }
 

@@ -1,4 +1,4 @@
-// The control of the contest: each thread has tasks of its own, so its count says how fast the
+// The control of the contest: each thread has tasks of its own, so its count shows how fast the
 // machine lets it run.
 #include "contest.hpp"
 

@@ -1,11 +1,11 @@
-// The talk's contest: threads run tasks that come back at once; what every rival implements.
+// The talk's contest, in which threads run tasks that are due again at once, and its interface.
 #pragma once
-// Each of `tasks` tasks runs, comes back, and runs again, while threads take them. A queue pops a
-// task, runs it and pushes it; a contract runs and schedules itself. The data of a task, its count,
-// has a cache line of its own everywhere: in a contract that line is the contract's.
+// Each of `tasks` tasks runs again and again, on the thread that takes it. A thread of a queue pops
+// a task, runs it, and pushes it. A contract runs and schedules itself. The data of a task, its
+// count, has a cache line of its own for every rival; for a contract, that is the contract's line.
 //
-// Contestants and their threads live through a whole table, so that the counts of all repetitions
-// add up, and no repetition starts at the beginning of a round again.
+// Contestants and their threads live for a whole table. So the counts of all repetitions add up,
+// and each repetition continues the round in which the previous one ended.
 
 #include <coppice/base/internal/atomic.hpp>
 
@@ -20,7 +20,7 @@
 namespace bench_contracts {
 
 // The talk's task: a product of hashes, in a variable that is written to memory each time. The text
-// is as long as makes one hash take what the talk says it does. Rounds: 0, 1, 64, 256.
+// has the length at which one hash takes the time that the talk gives. Rounds: 0, 1, 64, 256.
 template <unsigned Rounds>
 inline void run_task() {
     static constexpr std::string_view text =
@@ -37,21 +37,20 @@ inline void run_task() {
 class contestant {
 public:
     virtual ~contestant() = default;
-    // Runs tasks until `stop`, as the thread of that number; returns how many it ran.
+    // Runs tasks until `stop`, as thread number `thread`. Returns how many it ran.
     virtual std::uint64_t serve(unsigned thread, const coppice::internal::atomic<bool>& stop) = 0;
-    // Ends the contest: how often each task ran. A task that was lost, or is there twice, has run
-    // ~0 times.
+    // Ends the contest. Returns how often each task ran: ~0 for a task that was lost or duplicated.
     virtual std::vector<std::uint64_t> finish() = 0;
 };
 using contestant_ptr = std::unique_ptr<contestant>;
 
 struct contest_rival {
     const char* name;
-    // Null: that many rounds are not offered.
+    // Returns null if the rival does not offer that many rounds.
     contestant_ptr (*make)(unsigned rounds, std::size_t tasks, unsigned threads);
 };
 
-// Contestant<Rounds>(args...) for a number of rounds that is known at run time.
+// Makes a Contestant<Rounds>(args...) for a number of rounds that is known at run time.
 template <template <unsigned> class Contestant, class... Args>
 contestant_ptr make_contestant(unsigned rounds, const Args&... args) {
     switch (rounds) {
@@ -66,12 +65,12 @@ contestant_ptr make_contestant(unsigned rounds, const Args&... args) {
     }
 }
 
-// Tasks of the rivals that are queues.
+// A task of the rivals that are queues.
 struct alignas(64) queued_task {
     std::uint64_t runs = 0;
 };
 
-// The counts of `tasks`, given the pointers that were left in the queue at the end.
+// Returns the counts of `tasks`, given the pointers that were left in the queue at the end.
 inline std::vector<std::uint64_t> counts_of(const std::vector<queued_task>& tasks,
                                             const std::vector<queued_task*>& left) {
     std::vector<int> there(tasks.size());
@@ -92,7 +91,7 @@ contestant_ptr make_tbb(unsigned rounds, std::size_t tasks, unsigned threads);
 contestant_ptr make_moodycamel(unsigned rounds, std::size_t tasks, unsigned threads);
 contestant_ptr make_moodycamel_tokens(unsigned rounds, std::size_t tasks, unsigned threads);
 
-// 64 busy contracts side by side, and one far from them.
+// Makes 64 busy contracts next to each other, and one far from them.
 contestant_ptr make_lone_next();
 contestant_ptr make_lone_fused();
 

@@ -9,7 +9,7 @@ namespace {
 
 enum class way { next, fused, batched };
 
-// The work of one contract. Its count is its own, and is told when the contract ends.
+// The work of one contract. It keeps its own count, and reports it when the contract ends.
 template <unsigned Rounds>
 class counted {
 public:
@@ -37,7 +37,7 @@ public:
         : counts_(tasks), group_(std::make_unique<coppice::work_contract_group>(tasks)) {
         for (std::size_t i = 0; i != tasks; ++i) add(i);
     }
-    // Of a group of that capacity, some busy contracts at its beginning and one at its end.
+    // In a group of that capacity: some busy contracts at its beginning and one at its end.
     struct lone {
         std::size_t capacity;
         std::size_t busy;

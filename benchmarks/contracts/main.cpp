@@ -1,4 +1,4 @@
-// bench_contracts: contracts beside queues, as in the talk; and what the room must show.
+// bench_contracts: contracts beside queues, as in the talk, and the room's budgets.
 #include <algorithm>
 #include <cstdio>
 
@@ -37,7 +37,7 @@ public:
         for (const unsigned rounds : {0u, 1u, 64u, 256u}) {
             const bench_contracts::figures& f = measured_.contest(rounds, 2, ours);
             task = std::max(task, f.task_cv);
-            // As it is; or to the control, where that says that the processors were unequal.
+            // Plain, or relative to the control, whichever is less: processors may be unequal.
             thread = std::max(thread, std::min(f.thread_cv, f.relative_thread_cv));
             apart = std::max(apart, measured_.contest(rounds, 2, "each thread apart").thread_cv);
         }
@@ -91,7 +91,7 @@ void judge(const results& measured, const bench::options& options) {
               single("create, last tenth") / single("create, first tenth"), 1.5);
 }
 
-// Takes `--only PART` out of the arguments; "" if it is not there.
+// Takes `--only PART` out of the arguments. Returns PART, or "" if the flag is missing.
 std::string taken_part(int& argc, char** argv) {
     for (int i = 1; i + 1 < argc; ++i) {
         if (std::string(argv[i]) != "--only") continue;
@@ -105,8 +105,8 @@ std::string taken_part(int& argc, char** argv) {
 
 }  // namespace
 
-// Beside the common flags: --only million|singles|wake|tables|short, for a part without the
-// verdict.
+// Takes, besides the common flags, --only million|singles|wake|tables|short, for one part without
+// the verdict.
 int main(int argc, char** argv) {
     const std::string only = taken_part(argc, argv);
     const auto wanted = [&](const char* part) { return only.empty() || only == part; };

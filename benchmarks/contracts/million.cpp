@@ -1,4 +1,4 @@
-// A million contracts: what they take, what making them costs, and finding the ones that are due.
+// A million contracts: their memory, the cost of making them, and that of finding those due.
 #include <coppice/contract.hpp>
 
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace {
 
-// Written by the thread that measures; no other one runs meanwhile.
+// Written by the thread that measures. No other thread runs meanwhile.
 std::size_t allocated_bytes = 0;
 
 void* allocate(std::size_t size, std::size_t alignment) {
@@ -51,7 +51,7 @@ double ns_since(clock::time_point begin) {
     return std::chrono::duration<double, std::nano>(clock::now() - begin).count();
 }
 
-// A full group of contracts that count their runs together.
+// A full group of contracts that add to one count of runs.
 struct full_group {
     explicit full_group(std::size_t size) : group(size) {
         contracts.reserve(size);
@@ -65,7 +65,7 @@ struct full_group {
         }
     }
 
-    // ns per run of a contract chosen at random, the only one that is due.
+    // Returns the ns per run of a contract chosen at random, which is the only one due.
     double run_one_at_random(std::size_t times) {
         std::vector<std::size_t> chosen(times);
         for (std::size_t& c : chosen) c = random() % contracts.size();
@@ -76,7 +76,7 @@ struct full_group {
         }
         return ns_since(begin) / static_cast<double>(times);
     }
-    // ns per contract: all are scheduled, then all are run.
+    // Returns the ns per contract: first to schedule all, then to run all.
     std::pair<double, double> run_all() {
         auto begin = clock::now();
         for (coppice::work_contract& c : contracts) c.schedule();

@@ -1,7 +1,7 @@
 // A contestant over any queue of tasks; for the rivals.
 #pragma once
-// Queue: constructed with (tasks, threads); `bool pop(unsigned thread, queued_task*&)`, which may
-// fail although something is there, and `void push(unsigned thread, queued_task*)`.
+// Queue: constructed with (tasks, threads). Has `bool pop(unsigned thread, queued_task*&)`, which
+// may fail although the queue is not empty, and `void push(unsigned thread, queued_task*)`.
 
 #include "contest.hpp"
 

@@ -1,12 +1,12 @@
-// bench_scaling: contracts and queues on simulated caches, for more cores than there are here.
+// bench_scaling: contracts and queues on simulated caches, for more cores than this machine has.
 //
-// Each core runs a program, a coroutine over shared words, one access at a time; the core whose
-// clock is earliest goes next. A line is with one core, which may write it, or shared by readers;
-// an access that needs it from elsewhere waits for its turn and takes one transfer. Values are
-// real: exchanges fail when another core was faster. What a task does is one write to its own line.
+// Each core runs a program, a coroutine over shared words, one access at a time. The core with the
+// earliest clock goes next. A line belongs to one core, which may write it, or readers share it. An
+// access to a line of another core waits for its turn and costs one transfer. Values are real: an
+// exchange fails if another core was faster. The work of a task is one write to its own line.
 //
-// It counts transfers and gives throughput; it knows no prefetching, no store buffers and no
-// frequency. docs/scaling.md has the argument, and its results beside the machine's.
+// The simulation counts transfers and returns throughput. It has no prefetching, no store buffers,
+// and no frequency. docs/scaling.md has the argument, and the results beside the machine's.
 #include <array>
 #include <bit>
 #include <coroutine>
@@ -21,14 +21,14 @@
 
 namespace {
 
-constexpr double hit_ns = 0.5;   // a load or store of a line that is here
-constexpr double locked_ns = 3;  // a locked operation on it
+constexpr double hit_ns = 0.5;   // a load or store of a line that this core has
+constexpr double locked_ns = 3;  // a locked operation on such a line
 constexpr std::uint64_t tasks = 16'384;
 
 // A cache line with one word in it.
 struct line {
     std::uint64_t value = 0;
-    int owner = -1;  // may write; -1: nobody alone
+    int owner = -1;  // the core that may write; -1: none
     std::array<std::uint64_t, 2> readers{};
     double free_at = 0;  // when the last transfer ends
 };
@@ -105,7 +105,7 @@ public:
         c.now += k == kind::locked ? locked_ns : hit_ns;
     }
 
-    // Runs all programs until that time.
+    // Runs all programs until the clock `until`.
     void run(std::vector<program> programs, double until) {
         using entry = std::pair<double, int>;
         std::priority_queue<entry, std::vector<entry>, std::greater<>> order;
@@ -124,7 +124,7 @@ private:
     std::vector<std::unique_ptr<core>> cores_;
 };
 
-// co_await step: takes effect when this core's clock is the earliest.
+// co_await of a step takes effect when this core's clock is the earliest.
 struct step {
     core& c;
     line& l;
@@ -145,10 +145,10 @@ step locked(core& c, line& l) {
 
 using lines = std::vector<line>;
 
-// The structures. Every access is one co_await; what is done after it takes place at that time.
+// The structures. Every access is one co_await. The code after it runs at that access's time.
 
-// Leaves of 32 ready and 32 running bits; each task reschedules itself. Fused: finishing one and
-// claiming the next are one exchange.
+// Leaves of 32 ready and 32 running bits. Each task reschedules itself. Fused: finishing one task
+// and claiming the next are one exchange.
 struct contracts {
     lines leaves = lines(tasks / 32);
     lines data = lines(tasks);
@@ -200,8 +200,8 @@ struct contracts {
     }
 };
 
-// The talk's tree: counters from the root to leaves of 64 signals; a select takes one off each
-// counter on its way, a set adds one on each.
+// The talk's tree: counters from the root to leaves of 64 signals. A select subtracts one from each
+// counter on its path, and a set adds one to each.
 struct counter_tree {
     lines counters = lines(1 + 16);
     lines leaves = lines(tasks / 64);
@@ -246,7 +246,7 @@ struct counter_tree {
     }
 };
 
-// Tickets on a head and a tail, and eight lanes, each of which is entered in ticket order.
+// Tickets on a head and a tail, and eight lanes, each entered in ticket order.
 struct ticket_queue {
     line head, tail;
     lines lane_head = lines(8), lane_tail = lines(8);
@@ -292,8 +292,8 @@ struct ticket_queue {
     }
 };
 
-// Michael and Scott's list: an exchange on the head, one on the last node, one on the tail; the
-// node that was taken goes to a free list and another one comes from it, an exchange each.
+// Michael and Scott's list: an exchange on the head, one on the last node, and one on the tail. The
+// taken node goes to a free list, and a new one comes from it, at one exchange each.
 struct list_queue {
     line head, tail, free_list;
     lines nodes = lines(tasks + 1 + 128);
@@ -310,7 +310,7 @@ struct list_queue {
         free_list.value = tasks + 1;
         for (std::size_t i = tasks + 1; i + 1 != nodes.size(); ++i) free_next[i] = i + 1;
     }
-    // Links carry a count above 32 bits, so that an exchange fails when anything happened.
+    // Links carry a count above 32 bits, so that an exchange fails after any other change.
     static std::size_t at(std::uint64_t link) { return link & 0xFFFFFFFF; }
     static std::uint64_t link(std::uint64_t old, std::size_t node) {
         return ((old >> 32) + 1) << 32 | (node & 0xFFFFFFFF);
@@ -365,7 +365,7 @@ struct list_queue {
                 const std::size_t last = at(seen);
                 co_await locked(c, nodes[last]);
                 if (tail.value != seen || next[last] != none) {
-                    // Another one is linked: help to move the tail.
+                    // Another node is linked: help to move the tail.
                     const std::size_t after = next[last];
                     co_await locked(c, tail);
                     if (tail.value == seen && after != none) tail.value = link(seen, after);
@@ -380,8 +380,8 @@ struct list_queue {
     }
 };
 
-// A queue per producer; consumers stay with one for 256 tasks, and each take is two additions on
-// its line. That is the best configuration of that design, with tokens.
+// A queue per producer. A consumer stays with one queue for 256 tasks, and each take is two
+// additions on its line. That is the best configuration of that design, with tokens.
 struct subqueues {
     explicit subqueues(int cores)
         : count(static_cast<std::size_t>(cores)),

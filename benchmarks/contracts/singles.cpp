@@ -1,4 +1,4 @@
-// What one schedule, one creation and one wait cost, beside the same of queues.
+// The cost of one schedule, one creation, and one wait, beside that of queues.
 #include <coppice/contract.hpp>
 
 #include "contest.hpp"
@@ -42,7 +42,7 @@ std::uint64_t reschedule(std::size_t size) {
     for (std::size_t i = 0; i != size; ++i) group.execute_next_contract();
     return hash_of(size, runs);
 }
-// Of a queue of one task.
+// One task through a queue.
 template <class Push, class Pop>
 std::uint64_t push_and_pop(std::size_t size, Push push, Pop pop) {
     queued_task task;
@@ -65,7 +65,7 @@ std::uint64_t create_and_release(std::size_t size) {
     }
     return hash_of(size, runs);
 }
-// What a user has instead: a task on the heap that is run once, and destroyed.
+// The alternative: a task on the heap that is run once and destroyed.
 std::uint64_t allocate_and_run(std::size_t size) {
     std::uint64_t runs = 0;
     for (std::size_t i = 0; i != size; ++i) {

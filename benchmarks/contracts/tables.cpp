@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned thread_counts[] = {1, 2, 4, 8};
 constexpr std::size_t contest_tasks = std::size_t{1} << 14;
 
-// The first of them is the control.
+// The first is the control.
 constexpr contest_rival rivals[] = {
     {"each thread apart", make_apart},      {"execute_next_contract", make_next},
     {"execute_contracts", make_fused},      {"execute_contracts, batch", make_batched},
@@ -30,7 +30,7 @@ constexpr contest_rival rivals[] = {
 #endif
 };
 
-// A contestant with its threads, which wait between its turns.
+// A contestant with its threads, which wait between turns.
 class crew {
 public:
     crew(contestant_ptr served, unsigned threads)
@@ -43,10 +43,10 @@ public:
         for (std::thread& t : threads_) t.join();
     }
 
-    // One turn, of about that time.
+    // The figures of one turn.
     struct turn {
         double rate = 0;       // million executions per second
-        double processor = 0;  // the share of the processors that the threads could have had
+        double processor = 0;  // processor time used, as a share of what the threads could use
         std::vector<std::uint64_t> by_thread;
     };
     turn serve(std::chrono::milliseconds time) {
@@ -76,7 +76,7 @@ public:
     contestant& served() { return *served_; }
 
 private:
-    struct alignas(64) share {  // of the last turn; its thread's
+    struct alignas(64) share {  // of the last turn; written by its thread
         std::uint64_t runs = 0;
         double processor_seconds = 0;
     };
@@ -132,8 +132,8 @@ std::string key(unsigned rounds, unsigned threads, const std::string& rival) {
     return std::to_string(rounds) + "/" + std::to_string(threads) + "/" + rival;
 }
 
-// What counts of the turns of one contestant: those in which its threads had the processors, or the
-// better half where other programs took them too often.
+// The turns of one contestant that count: those in which its threads had the processors, or the
+// better half if other programs took the processors too often.
 class turns {
 public:
     void add(crew::turn t) { all_.push_back(std::move(t)); }
@@ -173,8 +173,8 @@ double relative_cv(const std::vector<std::uint64_t>& counts,
     return coefficient_of_variation(relative);
 }
 
-// Long tasks need time for enough rounds, or the last one that is cut short is all the CV; and with
-// two threads the CV is judged.
+// Returns the length of a turn. Long tasks need time for enough rounds, or the last round, which is
+// cut short, dominates the CV. With two threads the CV is judged.
 std::chrono::milliseconds turn_time(unsigned rounds, unsigned threads) {
     if (rounds < 64) return std::chrono::milliseconds(50);
     if (threads != 2) return std::chrono::milliseconds(150);
@@ -187,7 +187,7 @@ void run_contest(unsigned rounds, unsigned threads, const bench::options& option
     for (const contest_rival& r : rivals) {
         crews.push_back(std::make_unique<crew>(r.make(rounds, contest_tasks, threads), threads));
     }
-    for (const auto& c : crews) c->serve(time / 4);  // warm
+    for (const auto& c : crews) c->serve(time / 4);  // warms up
     std::vector<turns> measured(crews.size());
     for (int i = 0; i != options.repetitions; ++i) {
         for (std::size_t r = 0; r != crews.size(); ++r) measured[r].add(crews[r]->serve(time));

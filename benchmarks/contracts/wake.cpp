@@ -1,4 +1,4 @@
-// How long it takes from a schedule to the run, on a thread that sleeps and on one that polls.
+// The time from a schedule to the run, on a thread that sleeps and on a thread that polls.
 #include <coppice/contract.hpp>
 
 #include <algorithm>
@@ -22,12 +22,12 @@ namespace {
 using clock = std::chrono::steady_clock;
 using samples = std::vector<double>;
 
-// One thread posts, waits for the run, waits until the other one must be idle, and posts again.
+// One thread posts, waits for the run, waits until the other must be idle, and posts again.
 class pings {
 public:
     pings(std::size_t count, std::chrono::microseconds pause) : count_(count), pause_(pause) {}
 
-    // Post makes the other thread call run() once.
+    // `Post` makes the other thread call run() once.
     template <class Post>
     samples post(Post make_it_run) {
         samples latencies;
@@ -79,7 +79,7 @@ samples polled_contract(pings& p) {
     worker.join();
     return s;
 }
-// The floor: a word, and nothing to find.
+// The floor: one word, and no search.
 samples parked_futex(pings& p) {
     coppice::internal::atomic<std::uint32_t> word{0};
     std::thread worker([&] {

@@ -1,4 +1,4 @@
-// Asio: a connection by callbacks, and by its awaitable; one thread, told so.
+// Asio: a connection by callbacks, and by its awaitable; a concurrency hint of one thread.
 #include "rivals.hpp"
 
 #include <array>
@@ -52,7 +52,7 @@ asio::awaitable<void> echo(tcp::socket socket) {
             co_await asio::async_write(socket, asio::buffer(data.data(), n), asio::use_awaitable);
         }
     } catch (const std::system_error&) {
-        co_return;  // the connection is over
+        co_return;  // the connection has ended
     }
 }
 asio::awaitable<void> accept_awaiting(tcp::acceptor& acceptor) {

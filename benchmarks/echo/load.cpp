@@ -77,7 +77,7 @@ void announce(int port) {
 server_process::server_process(void (*serve)()) {
     int out[2];
     if (::pipe(out) != 0) return;
-    std::fflush(nullptr);  // what is buffered is this process's to write, not the child's too
+    std::fflush(nullptr);  // so that the child does not write what is buffered here
     pid_ = ::fork();
     if (pid_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -7,13 +7,13 @@
 
 namespace bench_echo {
 
-// A rival in a process on processor 0; killed at the end.
+// A rival in a process on processor 0. The destructor kills it.
 class server_process {
 public:
     explicit server_process(void (*serve)());
     server_process(const server_process&) = delete;
     ~server_process();
-    int port() const { return port_; }  // 0: it did not start
+    int port() const { return port_; }  // 0 if it did not start
     std::uint64_t cpu_ns() const;       // so far
 
 private:
@@ -24,13 +24,13 @@ private:
 // Runs the calling thread on the last processor.
 void pin_client();
 
-// Connections to a server, each with one message under way at a time.
+// Connections to a server, each with one message in flight at a time.
 class clients {
 public:
     clients(int port, int count);
     clients(const clients&) = delete;
     ~clients();
-    // Sends `messages` messages in all and takes back what they became; a hash of it.
+    // Sends `messages` messages in all and receives the echoes. Returns a hash of them.
     std::uint64_t ping(std::size_t messages);
 
 private:

@@ -1,7 +1,7 @@
 // TCP echo of 64 bytes: processor time per message on 64 connections, and the round trip on one.
-// The servers run on one processor and the client on another; all servers are started first and
-// take turns, so that a machine that changes its speed does so for all of them. The client is the
-// same bare epoll loop for every rival. Ratios are to the raw loop of the same kind.
+// The servers run on one processor and the client on another. All servers are started first and
+// take turns, so that a change of the machine's speed affects all of them. The client is the same
+// bare epoll loop for every rival. Ratios are to the raw loop of the same kind.
 #include "load.hpp"
 #include "rivals.hpp"
 
@@ -61,7 +61,7 @@ const contender& named(const std::vector<contender>& all, const std::string& nam
                          [&](const contender& c) { return c.what->name == name; });
 }
 
-// What ours must show.
+// Judges our budgets.
 void judge(const std::vector<contender>& all, int connections, const bench::options& o) {
     for (const contender& c : all) {
         if (std::string_view(c.what->name).substr(0, 7) != "coppice") continue;
@@ -82,7 +82,7 @@ void judge(const std::vector<contender>& all, int connections, const bench::opti
     }
 }
 
-// One case: every rival with so many connections. False: the results differ.
+// Runs every rival with `connections`. Returns false if the results differ.
 bool run(int connections, std::size_t messages, const bench::options& o) {
     std::vector<contender> all;
     const bool uring = has_uring();
@@ -108,8 +108,8 @@ bool run(int connections, std::size_t messages, const bench::options& o) {
         }
         return agree;
     }
-    for (contender& c : all) bench::keep(c.connections->ping(messages / 10));  // warm
-    // They are short, and the ratios that are promised near 1.
+    for (contender& c : all) bench::keep(c.connections->ping(messages / 10));  // warms up
+    // The repetitions are short, and the budgets are ratios near 1.
     const int repetitions = (connections == 1 ? 9 : 3) * o.repetitions;
     std::vector<contender*> turns;
     for (contender& c : all) turns.push_back(&c);

@@ -1,14 +1,14 @@
-// The echo servers that the benchmark puts beside each other; each runs in a process of its own.
+// The echo servers that the benchmark compares. Each runs in a process of its own.
 #pragma once
 
 namespace bench_echo {
 
 constexpr int message_bytes = 64;
 
-// A listening socket on a free port of 127.0.0.1, not blocking, TCP_NODELAY on; its port is
-// printed as `listening on PORT`.
+// Returns a non-blocking listening socket on a free port of 127.0.0.1, with TCP_NODELAY, and prints
+// `listening on PORT`.
 int listen_on_loopback();
-// Prints the line for those who listen by themselves.
+// Prints that line for a server that listens by itself.
 void announce(int port);
 
 // Each sends back what it receives, until it is killed.

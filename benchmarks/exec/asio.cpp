@@ -1,4 +1,4 @@
-// Asio: post to an io_context, in batches as the other rival.
+// Asio: post to an io_context, in the same batches as run_loop.
 #include "rivals.hpp"
 
 #include "../harness.hpp"

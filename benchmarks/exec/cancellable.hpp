@@ -55,7 +55,7 @@ public:
     }
 };
 
-// What both rivals are connected to: counts its stops, and can be stopped itself.
+// The receiver of both rivals: counts its stops, and can be stopped itself.
 class counting_receiver {
 public:
     using receiver_concept = ex::receiver_tag;

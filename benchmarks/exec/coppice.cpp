@@ -42,7 +42,7 @@ std::uint64_t then_coppice(std::size_t size) {
     std::uint64_t sum = 0;
     for (std::size_t i = 0; i != size; ++i) {
         std::uint64_t in = i;
-        bench::keep(in);  // the work of one turn is not known to the next
+        bench::keep(in);  // the compiler cannot merge the turns
         run_to(sum, ex::just(in) | ex::then([](std::uint64_t x) noexcept { return x * 3; }) |
                         ex::then([](std::uint64_t x) noexcept { return x - 1; }) |
                         ex::then([](std::uint64_t x) noexcept { return x ^ 5; }));

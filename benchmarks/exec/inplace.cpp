@@ -1,5 +1,5 @@
-// when_all as the draft has it, reduced to what ten children without values need: the same protocol
-// and the same operations on an inplace_stop_source.
+// when_all as the draft specifies it, reduced to what ten children without values need: the same
+// protocol and the same operations on an inplace_stop_source.
 #include "cancellable.hpp"
 #include "rivals.hpp"
 

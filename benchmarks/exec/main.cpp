@@ -1,4 +1,4 @@
-// bench_exec: what senders cost beside the same work written by hand, and P3409's claim for
+// bench_exec: the cost of senders beside the same work written by hand, and P3409's claim about
 // when_all.
 #include "rivals.hpp"
 

@@ -20,12 +20,12 @@ std::uint64_t gather_10_plain(std::size_t size);
 std::uint64_t queue_coppice(std::size_t size);
 std::uint64_t queue_asio(std::size_t size);
 
-// Work is started in a scope that waits for it: spawn and join, and a counted new and delete.
+// Work is started in a scope that waits for it: spawn and join; and new and delete with a count.
 std::uint64_t spawn_coppice(std::size_t size);
 std::uint64_t spawn_plain(std::size_t size);
 
-// Ten operations that can be cancelled are started together and stopped: when_all on its finite
-// source, and the same on an inplace_stop_source. And the size of their operation state.
+// Ten operations that can be stopped are started together and stopped: when_all on its finite
+// source, and the same on an inplace_stop_source. Also the size of their operation states.
 std::uint64_t stop_10_finite(std::size_t size);
 std::uint64_t stop_10_inplace(std::size_t size);
 std::size_t stop_10_finite_bytes();

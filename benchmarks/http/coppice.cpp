@@ -22,7 +22,7 @@ void serve(coppice::io::backend ring) {
     options.endpoint = io::loopback(0);
     options.backend = ring;
     options.model = http::model::single;
-    options.connections_max = 20'000;  // more than 10,000 idle ones are counted
+    options.connections_max = 20'000;  // more than the 10,000 idle ones
     options.connections_per_address_max = 20'000;
     http::server server(std::move(options), std::move(routes));
     std::printf("listening on http://%s\n", server.local().to_string().c_str());
@@ -40,7 +40,7 @@ void serve_model(coppice::http::model model) {
     routes.get("/plaintext", [](http::request&) { return http::response::text("Hello, World!"); })
         .get("/cpu",
              [](http::request&) {
-                 // As there: two tasks on a pool's worker, in order on a loop.
+                 // As in the thesis: two tasks on a pool's worker, or in order on a loop.
                  volatile std::uint64_t n = 22;
                  const auto half = [m = n] { return fib(m); };
                  const auto [one, other] = fork_join(half, half);

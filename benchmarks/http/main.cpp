@@ -1,9 +1,9 @@
 // bench_http: requests and processor time per request, beside raw loops of both kinds and nginx;
-// memory of idle connections; and chapter 8 of the thesis in the four models.
-// Servers on processor 0 take turns of a second with wrk on the last one, each beside the raw loop
-// of its kind; every figure is a median with its spread, and ratios are of neighbouring turns.
-// Where processor time is held to a budget, the turns are slices of 50 ms: whoever else is on the
-// machine disturbs all rivals alike then.
+// the memory of idle connections; and chapter 8 of the thesis in the four models.
+// Servers on processor 0 take turns of a second, with wrk on the last processor, each next to the
+// raw loop of its kind. Every figure is a median with its spread, and ratios are of adjacent turns.
+// If processor time has a budget, the turns are slices of 50 ms, so that other programs on the
+// machine disturb all rivals alike.
 #include "processes.hpp"
 #include "rivals.hpp"
 
@@ -26,7 +26,7 @@ using bench::median;
 struct rival {
     const char* name;
     void (*serve)();
-    int floor = 0;  // which of them does the least that it could do
+    int floor = 0;  // index of the rival that is its floor
 };
 enum rival_index { raw_epoll, raw_uring, ours_epoll, ours_uring, nginx };
 constexpr rival rivals[] = {
@@ -48,7 +48,7 @@ constexpr scenario scenarios[] = {
     {"pipelined x16, 64 connections", {64, 16, false, 1}},
     {"a connection per request, 64 at once", {64, 1, true, 1}},
 };
-// Who follows whom, or the other way round.
+// The order of the turns, or its reverse.
 constexpr rival_index turns[] = {raw_epoll, ours_epoll, nginx, ours_uring, raw_uring};
 
 struct figures {
@@ -68,7 +68,7 @@ void measure_once(const server_process& server, const load& how, figures& into) 
 
 using server_processes = std::unique_ptr<server_process>[std::size(rivals)];
 
-// One sample of every rival's processor time. `first` goes first.
+// Takes one sample of every rival's processor time, beginning with `first`.
 void measure_in_slices(const server_processes& servers, load how, std::size_t first,
                        std::vector<figures>& all) {
     constexpr int slice_us = 50'000;
@@ -129,7 +129,7 @@ void print_budget(const bench::options& options, const char* what, double measur
                 at_most ? "at most" : "at least", budget, met ? "met" : "missed");
 }
 
-// All rivals in one scenario, and what the server is held to there.
+// Measures all rivals in one scenario, and judges our budgets there.
 void compare(const scenario& s, const bench::options& options) {
     const int repetitions = (s.how.close || s.in_slices ? 1 : 4) * options.repetitions;
     std::printf("%s\n", s.name);
@@ -144,7 +144,7 @@ void compare(const scenario& s, const bench::options& options) {
         std::fprintf(stderr, "\r%s: repetition %d of %d ", s.name, i + 1, repetitions);
         for (std::size_t turn = 0; turn != std::size(turns); ++turn) {
             const std::size_t r = turns[i % 2 == 0 ? turn : std::size(turns) - 1 - turn];
-            if (s.how.close && i != 0) warm(r);  // a port has only so many connections in a minute
+            if (s.how.close && i != 0) warm(r);  // ports limit the connections per minute
             if (servers[r]->ready()) measure_once(*servers[r], s.how, all[r]);
         }
     }
@@ -205,7 +205,7 @@ void idle_memory(const bench::options& options) {
     }
 }
 
-// Chapter 8 of the thesis: workloads in the models, a connection per request as there.
+// Chapter 8 of the thesis: workloads in the models, with a connection per request as there.
 struct thesis_test {
     const char* name;
     const char* target;
@@ -282,7 +282,7 @@ void chapter_8(const bench::options& options) {
                  async_io / worker_io, 25, false);
 }
 
-// Everything whose name has `only` in it.
+// Runs everything whose name contains `only`.
 int full(const bench::options& options, const std::string& only) {
     const auto wanted = [&](const std::string& name) { return name.find(only) != name.npos; };
     for (const scenario& s : scenarios) {

@@ -25,7 +25,7 @@ namespace bench_http {
 
 namespace {
 
-// Servers and idle clients need more files than a shell gives.
+// Servers and idle clients need more open files than a shell permits.
 rlimit raise_file_limit() {
     rlimit files{};
     ::getrlimit(RLIMIT_NOFILE, &files);
@@ -47,7 +47,7 @@ int connect_to(int port) {
     return -1;
 }
 
-// "467.00us", "1.96ms" or "1.20s" in microseconds.
+// Returns "467.00us", "1.96ms", or "1.20s" in microseconds.
 double microseconds(const char* text) {
     char* unit = nullptr;
     const double value = std::strtod(text, &unit);
@@ -60,7 +60,7 @@ double microseconds(const char* text) {
 server_process::server_process(void (*serve)(), processors where) {
     int out[2];
     if (::pipe(out) != 0) return;
-    std::fflush(nullptr);  // what is buffered is this process's to write, not the child's too
+    std::fflush(nullptr);  // so that the child does not write what is buffered here
     pid_ = ::fork();
     if (pid_ == 0) {
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -77,7 +77,7 @@ server_process::server_process(void (*serve)(), processors where) {
     int port = 0;
     if (std::fscanf(lines, "listening on http://127.0.0.1:%d", &port) != 1) port = 0;
     std::fclose(lines);
-    // nginx says its port before it listens.
+    // nginx prints its port before it listens.
     for (int tries = 0; port != 0 && tries != 200; ++tries) {
         const int fd = connect_to(port);
         if (fd >= 0) {
@@ -186,7 +186,7 @@ load_result wrk::result() {
         if (std::sscanf(line, " 99%% %31s", text) == 1) result.p99_us = microseconds(text);
         if (std::sscanf(line, " Socket errors: connect %llu, read %llu, write %llu, timeout %llu",
                         &connect, &read, &write, &timeout) == 4) {
-            // A connection that the server closes, as it said it would, is a read error to wrk.
+            // wrk counts a connection that the server closes, as announced, as a read error.
             result.errors += connect + write + timeout + (how_.close ? 0 : read);
         }
         if (std::sscanf(line, " Non-2xx or 3xx responses: %llu", &n) == 1) result.errors += n;
@@ -214,7 +214,7 @@ long idle_kib(const server_process& server, int connections) {
                ::recv(fd, answer, sizeof answer, 0) > 0;
     };
     bool good = true;
-    // What the first connections and the first thousand requests cost once.
+    // Pays the costs that only the first connections and the first thousand requests have.
     for (int i = 0; i != 64; ++i) good = add() && good;
     for (int i = 0; i != 20; ++i) fetch(server.port(), 50);
     const std::uint64_t before = server.memory_kib();

@@ -7,10 +7,10 @@
 
 namespace bench_http {
 
-// Where a server's threads may run.
+// The processors on which a server's threads may run.
 enum class processors { first, all };
 
-// A rival in a process of its own; killed at the end.
+// A rival in a process of its own. The destructor kills it.
 class server_process {
 public:
     explicit server_process(void (*serve)(), processors where = processors::first);
@@ -27,10 +27,10 @@ private:
     int port_ = 0;
 };
 
-// Where a server process may put files; removed when it has ended.
+// Returns the directory in which a server process may put files. It is removed after its end.
 std::string scratch_directory(pid_t server);
 
-// What one run of wrk measured.
+// The figures of one run of wrk.
 struct load_result {
     std::uint64_t requests = 0;
     double per_second = 0;
@@ -50,8 +50,8 @@ struct load {
     const char* target = "/plaintext";
 };
 
-// wrk with one thread on the last processor, for how.seconds from now. Exits the program where wrk
-// is not installed.
+// wrk with one thread on the last processor, for how.seconds from now. Exits the program if wrk is
+// not installed.
 class wrk {
 public:
     wrk(int port, const load& how);
@@ -60,21 +60,21 @@ public:
 
     void pause() const;
     void go_on() const;
-    // Blocks: until its time is over; the pauses count.
+    // Blocks until its time has passed, which includes the pauses.
     load_result result();
 
 private:
     load how_;
     pid_t pid_ = -1;
     int output_ = -1;
-    std::string script_;  // "": none
+    std::string script_;  // empty if there is none
 };
 
-// Opens connections that say nothing after one answered request each; gives how many KiB the server
-// has grown by. -1 if the machine does not let this process have so many files.
+// Opens connections that are silent after one answered request each. Returns how many KiB the
+// server has grown, or -1 if the machine does not let this process open so many files.
 long idle_kib(const server_process& server, int connections);
 
-// Sends one request, or several at once, on a fresh blocking connection, and gives the bodies.
+// Sends one request, or several at once, on a fresh blocking connection. Returns the bodies.
 std::string fetch(int port, int requests);
 
 }  // namespace bench_http

@@ -1,6 +1,6 @@
 // The floor: a bare epoll loop that answers every read of whole requests with a constant.
-// It parses nothing but the ends of heads, so it does the least that an answer costs on this
-// kernel: one epoll_wait per batch of events, one recv and one send per readable connection.
+// It parses only the ends of heads, so it does the least that an answer costs on this kernel: one
+// epoll_wait per batch of events, and one recv and one send per readable connection.
 #include "raw_loop.hpp"
 #include "rivals.hpp"
 
@@ -39,7 +39,7 @@ int listen_on_loopback() {
 
 namespace {
 
-// False: the connection is over.
+// Returns false if the connection has ended.
 bool answer(int fd, std::string& out) {
     char buffer[4096];
     const ssize_t n = ::recv(fd, buffer, sizeof buffer, 0);

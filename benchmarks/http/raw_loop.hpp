@@ -1,4 +1,4 @@
-// What the raw loops share: listening, and as much of HTTP as a constant answer needs.
+// Shared by the raw loops: listening, and as much of HTTP as a constant answer needs.
 #pragma once
 
 #include <cstddef>
@@ -6,10 +6,10 @@
 
 namespace bench_http {
 
-// A non-blocking socket that listens on a port of its own, which it has printed.
+// Returns a non-blocking socket that listens on a free port, and prints the port.
 int listen_on_loopback();
 
-// How many requests end in `bytes`: they parse nothing but the ends of heads.
+// Returns how many requests end in `bytes`. Parses only the ends of heads.
 inline std::size_t count_heads(std::string_view bytes) {
     std::size_t heads = 0;
     for (std::size_t at = 0; (at = bytes.find("\r\n\r\n", at)) != bytes.npos; at += 4) ++heads;

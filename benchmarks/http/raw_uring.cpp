@@ -30,7 +30,7 @@ void serve_raw_uring() {
                 if (entry.result >= 0) receive(ring, entry.result);
                 if (again) accept(ring, listener);
             } else if (what == kind::send) {
-                // The receive ends with it, and closes.
+                // That ends the receive, whose completion closes the socket.
                 if (entry.user_data >> 32 != 0) ::shutdown(fd, SHUT_RDWR);
             } else if (entry.result > 0) {
                 const auto id = static_cast<std::uint16_t>(entry.flags >> cqe_buffer_shift);

@@ -1,4 +1,4 @@
-// The servers that the HTTP benchmark puts beside each other; each runs in a process of its own.
+// The servers that the HTTP benchmark compares. Each runs in a process of its own.
 #pragma once
 
 namespace bench_http {
@@ -9,13 +9,14 @@ void serve_raw_epoll();
 void serve_raw_uring();
 void serve_coppice_epoll();
 void serve_coppice_uring();
-// The thesis's models, each with as many threads as processors (single: one), and routes for its
-// workloads: /plaintext, /cpu (the sum of two 22nd Fibonacci numbers, where the model runs
-// handlers), /io (holds its thread for 15 ms), /io-async (waits as long on a timer).
+// The thesis's models, each with as many threads as processors (single: one), and with routes for
+// the thesis's workloads: /plaintext, /cpu (the sum of two 22nd Fibonacci numbers, on the thread
+// that the model gives handlers), /io (blocks its thread for 15 ms), /io-async (waits as long on a
+// timer).
 void serve_model_single();
 void serve_model_multi();
 void serve_model_worker();
 void serve_model_async();
-void serve_nginx();  // replaces the process; exits with 1 where nginx is not installed
+void serve_nginx();  // replaces the process; exits with 1 if nginx is not installed
 
 }  // namespace bench_http

@@ -31,7 +31,7 @@ std::size_t run(std::string_view bytes, std::size_t times) {
     return sum;
 }
 
-// One of the instruction sets' machines by itself.
+// The parser for one instruction set alone.
 template <std::size_t Index>
 std::uint64_t read_with(std::string_view bytes) {
     const auto machines = coppice::http::internal::head_machines();

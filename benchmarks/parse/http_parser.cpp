@@ -1,4 +1,4 @@
-// http_parser 2.9 from Debian, the C parser before llhttp; its callbacks note views of the parts.
+// http_parser 2.9 from Debian, the C parser before llhttp. Its callbacks record views of the parts.
 #include "workload.hpp"
 
 #include <http_parser.h>
@@ -9,7 +9,7 @@ namespace bench_parse {
 
 namespace {
 
-// What the callbacks note. The bytes come in one piece, so each part is one call.
+// The parts that the callbacks record. The bytes come in one piece, so each part is one call.
 struct noted_head {
     std::string_view target;
     std::array<std::string_view, 100> names;

@@ -1,4 +1,4 @@
-// Request heads of two sizes, and what each rival must get out of them.
+// Request heads of two sizes, and what each rival must parse from them.
 #pragma once
 // A rival parses a head so that method, target, and every field's name and value can be read
 // afterwards. How it stores them is its own business.
@@ -53,14 +53,14 @@ private:
 
 struct rival {
     const char* name;
-    // The digest of method, target, and fields in order; 0 if it refuses the head.
+    // Returns the digest of method, target, and fields in order, or 0 if it rejects the head.
     std::uint64_t (*read)(std::string_view bytes);
-    // Parses the same bytes so often; a sum that depends on every result.
+    // Parses the same bytes `times` times. Returns a sum that depends on every result.
     std::size_t (*run)(std::string_view bytes, std::size_t times);
 };
 
 extern const rival coppice;
-// The same with one instruction set; where the processor lacks it, with the best there is.
+// coppice with one instruction set, or with the best available one if the processor lacks it.
 extern const rival coppice_scalar, coppice_sse, coppice_avx2, coppice_avx512;
 #ifdef BENCH_WITH_BEAST
 extern const rival beast;

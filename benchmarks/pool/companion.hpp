@@ -1,7 +1,7 @@
-// A rival that is a program: it is asked through pipes, and stands still when it is not its turn.
+// A rival in a program of its own, which gets requests through pipes and is halted between turns.
 #pragma once
-// OpenMP's idle threads spin for as long as a fifth of a second. The signals see to it that they do
-// so only while their own runtime is measured.
+// OpenMP's idle threads spin for up to a fifth of a second. Signals halt them while another runtime
+// is measured.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ public:
     // Starts `program`; the process ends if that is impossible.
     explicit companion(const char* program) {
         int to[2], from[2];
-        // Closed in other companions: this one ends when its pipe does.
+        // Closed in other companions, so that this one ends with its pipe.
         if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) fail("pipe2");
         child_ = ::fork();
         if (child_ < 0) fail("fork");

@@ -35,7 +35,7 @@ T run_task(std::size_t threads, task<T> t) {
 [[gnu::noinline]] std::uint64_t plain_fib(std::uint64_t n) {
     return n < 2 ? n : plain_fib(n - 1) + plain_fib(n - 2);
 }
-// The compiler may not see that the second call could be a loop.
+// Keeps the compiler from turning the second call into a loop.
 [[gnu::noinline]] std::uint64_t fib_of_calls(std::uint64_t n) {
     if (n < 2) return n;
     const std::uint64_t a = fib_of_calls(n - 1);
@@ -87,7 +87,7 @@ std::uint64_t queens(const board& b, unsigned size) {
 struct countdown {
     atomic<std::uint32_t> left;
     void one_less() {
-        // The release sequence of the decrements carries every job to the waiter.
+        // The release sequence of the decrements publishes every job to the waiter.
         if (left.fetch_sub(1, acq_rel) == 1) futex_wake_one(left);
     }
     void wait() {
@@ -125,9 +125,11 @@ std::uint64_t fib_tasks(std::size_t threads, std::size_t size) {
 }
 std::uint64_t matmul_coppice(std::size_t threads, std::size_t size) {
     matrices& m = matrices::of(size);
-    pool(threads).run(
-        [&] { parallel_for(std::size_t{0}, size, [&](std::size_t i) { m.row(i); }); });
-    return m.sum();
+    // Summed on a thread that has multiplied, as by the rivals, whose callers take part.
+    return pool(threads).run([&] {
+        parallel_for(std::size_t{0}, size, [&](std::size_t i) { m.row(i); });
+        return m.sum();
+    });
 }
 std::uint64_t skynet_fork_join(std::size_t threads, std::size_t size) {
     return pool(threads).run([size] { return skynet(0, size); });

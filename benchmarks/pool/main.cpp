@@ -1,5 +1,5 @@
-// bench_pool: the thesis's chapter 6 as a report; then what was promised, each ratio by a contest
-// of its own, in which the two that are compared run one after the other.
+// bench_pool: the thesis's chapter 6 as a report; then the budgets, each ratio by a contest of its
+// own, in which the two contenders alternate.
 #include "companion.hpp"
 #include "rivals.hpp"
 
@@ -24,7 +24,7 @@ using namespace bench_pool;
 struct contender {
     const char* name;
     std::function<std::uint64_t(std::size_t threads, std::size_t size)> run;
-    const char* program = nullptr;  // that does the work, if it is not this one
+    const char* program = nullptr;  // the program that does the work, if it is another one
 };
 struct contest {
     const char* name;
@@ -34,20 +34,20 @@ struct contest {
     std::vector<contender> contenders;
 };
 
-// In ms^2, by contest, threads and contender.
+// In ms^2, by contest, threads, and contender.
 std::map<std::string, double> variances;
 
 std::string key(const std::string& contest_name, std::size_t threads, const std::string& name) {
     return contest_name + "/" + std::to_string(threads) + "/" + name;
 }
 
-// In a table, who has run so often is not asked again once it has taken so long in all.
+// In a table, a contender stops after this many repetitions if they took long enough in all.
 constexpr std::size_t table_repetitions_min = 3;
-constexpr double patience_ms = 400;
+constexpr double patience_ms = 1000;
 
 template <class Run>
 double time_ms(const Run& run, std::size_t threads, std::size_t size) {
-    // The threads of the one before have gone to sleep.
+    // Lets the previous contender's threads go to sleep.
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     const double begin = bench::now(false);
     bench::keep(run(threads, size));
@@ -59,7 +59,9 @@ void measure(const contest& c, const bench::options& o) {
     for (const contender& each : c.contenders) bench::keep(each.run(c.threads, c.tiny_size));
     std::vector<double> spent(c.contenders.size());
     for (int i = 0; i != o.repetitions; ++i) {
-        for (std::size_t r = 0; r != c.contenders.size(); ++r) {
+        for (std::size_t turn = 0; turn != c.contenders.size(); ++turn) {
+            // Forwards and backwards: a machine that slows down slows none of them more often.
+            const std::size_t r = i % 2 == 0 ? turn : c.contenders.size() - 1 - turn;
             if (spent[r] > patience_ms && times[r].size() >= table_repetitions_min) continue;
             times[r].push_back(time_ms(c.contenders[r].run, c.threads, c.size));
             spent[r] += times[r].back();
@@ -97,7 +99,7 @@ bool run_tiny(const contest& c) {
     return agree;
 }
 
-// One of the two things that an OpenMP runtime's program does.
+// One of the two workloads of an OpenMP runtime's program.
 [[maybe_unused]] contender openmp(const std::shared_ptr<companion>& runtime, const char* program,
                                   const char* name, const char* workload) {
     return {name,
@@ -107,7 +109,7 @@ bool run_tiny(const contest& c) {
             program};
 }
 
-// Before there are any threads: companions are forked.
+// Called before there are threads, because companions are forked.
 std::vector<contest> contests() {
     std::vector<contest> all;
     std::vector<contender> fib, matmul, skynet, queens, submit;
@@ -161,7 +163,7 @@ std::vector<contest> contests() {
     return all;
 }
 
-// Peak memory in KiB of a process of its own that does the work once.
+// Returns the peak memory in KiB of a separate process that does the work once.
 long peak_memory(const contender& c) {
     const pid_t child = ::fork();
     if (child == 0) {
@@ -195,7 +197,7 @@ double idle_cpu_ms() {
     return used() - before;
 }
 
-// The thesis's table 6.1: what locks do to the differences between runs.
+// The thesis's table 6.1: the effect of locks on the variance between runs.
 void variance_table() {
     std::printf("variance of an item per call of fib(20), ms^2, at 2, 4, 8 and 16 threads\n");
     for (const char* const name :
@@ -210,7 +212,7 @@ void variance_table() {
     }
 }
 
-// One of those that take turns.
+// One of the contenders that take turns.
 struct turn {
     const char* name;
     work run;
@@ -219,7 +221,7 @@ struct turn {
 };
 using turns_taken = std::map<std::string, std::vector<double>>;  // ms, by name
 
-// Neighbours in the list run one after the other, either of them first.
+// Neighbors in the list run one after the other, in both orders.
 turns_taken take_turns(std::vector<turn> turns, int repetitions) {
     turns_taken times;
     for (const turn& each : turns) bench::keep(each.run(each.threads, each.size));
@@ -232,12 +234,12 @@ turns_taken take_turns(std::vector<turn> turns, int repetitions) {
     return times;
 }
 
-// Longer than in the tables: what is done in milliseconds is done before the processor is up to
-// speed, and any disturbance of the machine is a large part of it.
+// Longer than in the tables: work of some milliseconds ends before the processor has reached its
+// full speed, and any disturbance of the machine is a large part of it.
 constexpr std::size_t long_fib = 34;
 
 #ifdef BENCH_WITH_TBB
-// What one call of fib takes, of what fib(size) took.
+// Returns the times per call of fib, from the times of fib(size).
 std::vector<double> per_call(std::vector<double> times, std::size_t size) {
     double calls = 1, before = 1;  // of fib(1) and of fib(0)
     for (std::size_t n = 1; n != size; ++n) before = std::exchange(calls, calls + before + 1);
@@ -252,7 +254,7 @@ void judge_beside_tbb(const bench::options& o) {
     constexpr double task_budget = 0.27;
 #endif
     for (const std::size_t n : {1, 2}) {
-        // The quick ones make more calls: all run for some tenths of a second.
+        // Fast contenders make more calls, so that all run for some tenths of a second.
         const turns_taken fib = take_turns({{"tasks", fib_tasks, n, long_fib + 2},
                                             {"oneTBB", fib_parallel_invoke, n, long_fib},
                                             {"fork_join", fib_fork_join, n, long_fib + 4},
@@ -287,7 +289,7 @@ void judge_beside_tbb(const bench::options& o) {
 }
 #endif
 
-// Two that have nothing to do with each other: what the machine leaves to be won.
+// Two independent calls: the gain that the machine permits.
 std::uint64_t two_plain_functions(std::size_t, std::size_t size) {
     std::thread beside([=] { bench::keep(fib_serial(1, size)); });
     const std::uint64_t result = fib_serial(1, size);

@@ -1,6 +1,6 @@
-// A program of its own for each OpenMP runtime: two of them do not get along in one process.
+// A separate program for each OpenMP runtime: two runtimes cannot share a process.
 //   bench_openmp_NAME WORKLOAD THREADS SIZE    does it once
-//   bench_openmp_NAME                          reads such lines, answers each with its result
+//   bench_openmp_NAME                          reads such lines, and answers each with its result
 #include "rivals.hpp"
 
 #include <cstdio>

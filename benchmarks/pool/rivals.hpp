@@ -1,4 +1,4 @@
-// The rivals of the pool benchmark: the thesis's chapter 6, and what others measure pools by.
+// The rivals of the pool benchmark: the thesis's chapter 6, and the usual benchmarks of pools.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ using work = std::uint64_t (*)(std::size_t threads, std::size_t size);
 std::uint64_t fib_serial(std::size_t threads, std::size_t size);
 // The same on the thread that runs fib_fork_join on one worker: at the speed of its processor.
 std::uint64_t fib_serial_on_worker(std::size_t threads, std::size_t size);
-// The same with both calls made, as fork_join has to, where the compiler makes a loop of the
-// second; done once on each of the threads.
+// The same with both calls made, as fork_join must make them, instead of the loop that compilers
+// make of the second; done once on each of the threads.
 std::uint64_t fib_all_calls(std::size_t threads, std::size_t size);
 std::uint64_t fib_fork_join(std::size_t threads, std::size_t size);
 std::uint64_t fib_tasks(std::size_t threads, std::size_t size);
@@ -34,11 +34,11 @@ std::uint64_t skynet_fork_join(std::size_t threads, std::size_t size);
 std::uint64_t skynet_tasks(std::size_t threads, std::size_t size);
 std::uint64_t skynet_tbb(std::size_t threads, std::size_t size);
 
-// How many ways to place `size` queens.
+// Returns the number of ways to place `size` queens.
 std::uint64_t queens_coppice(std::size_t threads, std::size_t size);
 std::uint64_t queens_tbb(std::size_t threads, std::size_t size);
 
-// `size` empty jobs from a thread outside.
+// Submits `size` empty jobs from a thread outside the pool.
 std::uint64_t submit_coppice(std::size_t threads, std::size_t size);
 std::uint64_t submit_tbb(std::size_t threads, std::size_t size);
 
@@ -62,17 +62,9 @@ struct matrices {
             b[i] = static_cast<float>(i % 5);
         }
     }
-    // Not inlined, so that all rivals run the same code: where a copy of the inner loop happens to
-    // lie makes a tenth of its time.
-    [[gnu::noinline]] void row(std::size_t i) {
-        float* const out = &product[i * size];
-        for (std::size_t j = 0; j != size; ++j) out[j] = 0;
-        for (std::size_t k = 0; k != size; ++k) {
-            const float factor = a[i * size + k];
-            const float* const line = &b[k * size];
-            for (std::size_t j = 0; j != size; ++j) out[j] += factor * line[j];
-        }
-    }
+    // Compiled once, by the compiler of the build (matrices.cpp), and linked into the programs of
+    // all rivals: what is compared is how loops are run, not how compilers vectorize.
+    void row(std::size_t i);
     std::uint64_t sum() const {
         double all = 0;
         for (const float each : product) all += static_cast<double>(each);
@@ -87,7 +79,7 @@ struct matrices {
     std::vector<float> a, b, product;
 };
 
-// The queens placed so far, as bits; `rest` counts the rows that are left.
+// The queens placed so far, as bits; `rest` is the number of remaining rows.
 struct board {
     unsigned columns = 0, left = 0, right = 0, rest = 0;
     bool attacks(unsigned column) const { return ((columns | left | right) >> column & 1) != 0; }

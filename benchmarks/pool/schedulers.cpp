@@ -1,4 +1,4 @@
-// The thesis's schedulers beside each other: an item for each call of fib.
+// The thesis's schedulers compared: an item for each call of fib.
 #include "rivals.hpp"
 
 #include <coppice/base/internal/futex.hpp>
@@ -12,7 +12,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::internal;
 
-// A call that waits for two children, as the thesis's barrier: the last of them ends it.
+// A call that waits for two children, like the thesis's barrier: the last child ends it.
 template <class Pool>
 struct call : work_item {
     call(Pool& p, call* up, std::uint64_t number) noexcept
@@ -59,7 +59,7 @@ std::uint64_t items(std::size_t threads, std::size_t size) {
     kept->submit(*root);
     while (root->over.load(acquire) == 0) futex_wait(root->over, std::uint32_t{0});
     const std::uint64_t sum = root->sum.load(relaxed);
-    kept->run([] {});  // the worker that has ended the root is out of it
+    kept->run([] {});  // the worker that ended the root has left it
     kept.reset();
     return sum;
 }

@@ -20,7 +20,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::internal;
 
-// `threads` at work, the caller among them; enqueue needs a worker beside it.
+// Returns an arena in which `threads` work, including the caller. enqueue needs one more worker.
 tbb::task_arena& arena(std::size_t threads) {
     static std::unique_ptr<tbb::global_control> limit;
     static std::unique_ptr<tbb::task_arena> kept;
@@ -96,7 +96,7 @@ std::uint64_t queens_tbb(std::size_t threads, std::size_t size) {
     return arena(threads).execute([&] { return queens({0, 0, 0, n}, n); });
 }
 std::uint64_t submit_tbb(std::size_t threads, std::size_t size) {
-    // As many workers, and no place for the thread that submits.
+    // As many workers as threads, without a slot for the submitter.
     static tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads + 1);
     static tbb::task_arena workers(static_cast<int>(threads), 0);
     atomic<std::uint32_t> left{static_cast<std::uint32_t>(size)};

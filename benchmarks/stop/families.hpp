@@ -47,7 +47,7 @@ struct ours_asymmetric {
     static void request(source& s) { s.request_stop(); }
 };
 
-// N single sources, at a distance of Stride; the paper's way to have N slots.
+// N single sources, `Stride` bytes apart: the paper's way to have N slots.
 template <std::size_t N, std::size_t Stride = 8>
 struct ours_singles {
     struct alignas(Stride) one {
@@ -97,7 +97,7 @@ struct plain_shared {
     static void request(source& s) { s.request_stop(); }
 };
 
-// Sources that give tokens away by value: the token is taken once and kept, as its users do.
+// Sources that return tokens by value: the token is taken once and kept, as users do.
 template <class Source, class Token, template <class> class Callback>
 struct shared_family {
     struct source {
@@ -114,7 +114,7 @@ using ours_shared =
     shared_family<coppice::stop_source, coppice::stop_token, coppice::stop_callback>;
 using standard = shared_family<std::stop_source, std::stop_token, std::stop_callback>;
 
-// The same with a subscription in the place of a callback.
+// The same with a subscription in place of a callback.
 struct ours_subscribed : ours_shared {
     template <std::size_t, class F>
     struct callback {
@@ -125,7 +125,7 @@ struct ours_subscribed : ours_shared {
     };
 };
 
-// What no lock-free registration can go below: one compare-exchange each way.
+// The floor of every lock-free registration: one compare-exchange each way.
 struct bare_exchange {
     struct source {
         mutable coppice::internal::atomic<const void*> word{nullptr};
@@ -154,8 +154,8 @@ struct bare_exchange {
     static void run(const void* callback);
 };
 
-// What every registration does at least, if it may lock the bus twice: two locked instructions,
-// the cheaper kind of this processor, and the callback's own fields. It registers nothing.
+// The floor of a registration with two locked instructions: two of the kind that is cheaper on this
+// processor, and the callback's own fields. It registers nothing.
 struct two_locked {
     struct source {
         mutable coppice::internal::atomic<std::uintptr_t> word{0};
@@ -171,7 +171,7 @@ struct two_locked {
         F function;
     };
 };
-// And if it may not lock at all: the callback's fields, and one word written twice.
+// The floor of a registration without locked instructions: the fields, and one word written twice.
 struct stores_alone {
     struct source {
         mutable coppice::internal::atomic<const void*> word{nullptr};

@@ -3,7 +3,7 @@
 
 int main(int argc, char** argv) {
     bench::options options = bench::parse(argc, argv);
-    // Many short repetitions: a preemption spoils one, and not the median.
+    // Many short repetitions: a preemption spoils one of them, but not the median.
     options.repetitions *= 25;
     std::vector<bench::workload> workloads;
     bench_stop::add_register_unregister(workloads);

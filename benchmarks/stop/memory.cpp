@@ -1,4 +1,4 @@
-// Bytes per source and per registration, counted and by size; and the papers' tables.
+// Bytes per source and per registration, by allocation and by size; and the papers' tables.
 #include "families.hpp"
 #include "workloads.hpp"
 
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Written by the thread that prints; other threads of this program do not allocate meanwhile.
+// Written by the thread that prints. No other thread of this program allocates meanwhile.
 std::size_t allocated_bytes = 0;
 std::size_t allocations = 0;
 
@@ -35,7 +35,7 @@ namespace {
 
 constexpr std::size_t further = 100;
 
-// What a source and its registrations take, on the heap and in the user's own objects.
+// Prints the bytes of a source and its registrations, on the heap and in the user's own objects.
 template <class Family>
 void print_bytes(const char* name, const bench::options& options) {
     using callback = typename Family::template callback<0, counting>;

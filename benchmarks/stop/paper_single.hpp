@@ -1,7 +1,7 @@
-// The rival single source: what P3409R1's Appendix B does, operation by operation.
+// The rival single source: P3409R1's Appendix B, operation by operation.
 #pragma once
-// Written from the appendix for comparison only: it uses freed memory when a callback destroys the
-// source. A pointer and a thread id; an acquiring load in front of the compare-exchange; the
+// Written from the appendix for comparison only: it uses freed memory if a callback destroys the
+// source. It has a pointer and a thread id, an acquiring load before the compare-exchange, and the
 // library's wait and notify.
 
 #include <coppice/base/internal/atomic.hpp>

@@ -1,7 +1,7 @@
-// The rival shared source: one lock, one list, one count; what .NET came back to in 2021.
+// The rival shared source: one lock, one list, one count. .NET returned to this design in 2021.
 #pragma once
-// A state with a reference count and the list of published_inplace.hpp; a callback holds a
-// reference, as the standard describes it.
+// A state with a reference count and the list of published_inplace.hpp. A callback holds a
+// reference, as the standard describes.
 
 #include "published_inplace.hpp"
 
@@ -43,7 +43,7 @@ public:
     callback(const source& from, F f)
         : state_(share(from.shared())), inner_(state_->list, std::move(f)) {}
     callback(const callback&) = delete;
-    // The list's part first, as the destructors of members come in reverse.
+    // The list entry goes first: members are destroyed in reverse order.
     ~callback() = default;
 
 private:

@@ -1,9 +1,9 @@
-// The rival inplace source: the design that is published and shipped with today's sender libraries.
+// The rival inplace source: the published design, which today's sender libraries ship.
 #pragma once
-// Written from the paper's description of it (P3409R1, 6.1.1), for comparison: a byte that is the
-// spin lock and the flag, a doubly linked list, the requester's thread id in the source, and in the
-// callback a flag for its end and a pointer for its removal during its own run. 24 and 56 bytes.
-// Waiting spins, then yields; nobody sleeps.
+// Written from the paper's description (P3409R1, 6.1.1), for comparison. The source has a byte that
+// is the spin lock and the flag, a doubly linked list, and the requester's thread id. The callback
+// has a flag for its end and a pointer for its removal during its own run. 24 and 56 bytes. A
+// waiter spins, then yields, and never sleeps.
 
 #include <coppice/base/internal/atomic.hpp>
 

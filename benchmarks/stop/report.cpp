@@ -1,4 +1,4 @@
-// What the figures say: the paper's tables beside ours, and each budget with its ratio.
+// The report: the paper's tables beside ours, and each budget with its ratio.
 #include "workloads.hpp"
 
 #include <algorithm>
@@ -83,13 +83,13 @@ constexpr paper_line paper_lines[] = {
     {"8.4 finite<2>, p50", group_4, 5257, 7430, "", "finite<2>"},
 };
 
-// A promise: ours takes at most `most` times what its base takes.
+// A budget: ours takes at most `most` times as long as its base.
 struct budget {
     const char* workload;
     const char* ours;
     const char* base;
     double most;
-    const char* floor;  // what no implementation can go below, also measured; or nothing
+    const char* floor;  // the measured floor of every implementation, or null
 };
 
 constexpr budget budgets[] = {

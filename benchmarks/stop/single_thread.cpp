@@ -1,4 +1,4 @@
-// 8.1 to 8.3 of the paper, and lists of callbacks, all on one thread.
+// Sections 8.1 to 8.3 of the paper, and lists of callbacks, all on one thread.
 #include "families.hpp"
 #include "workloads.hpp"
 
@@ -15,7 +15,7 @@ namespace {
 template <class Family, std::size_t Index = 0>
 using callback_of = typename Family::template callback<Index, counting>;
 
-// 8.1: a callback is registered and removed; in the end one stays, and runs.
+// 8.1: a callback is registered and removed, again and again. The last one stays and runs.
 template <class Family>
 std::uint64_t register_unregister(std::size_t size) {
     std::uint64_t count = 0;
@@ -29,7 +29,7 @@ std::uint64_t register_unregister(std::size_t size) {
     return bench::hash().add(size).add(count).value();
 }
 
-// The same work of what registers nothing, and so cannot be stopped: it counts what a stop would.
+// The same work for a family that registers nothing: it counts what a stop would run.
 template <class Family>
 std::uint64_t register_nothing(std::size_t size) {
     std::uint64_t count = 0;
@@ -41,7 +41,7 @@ std::uint64_t register_nothing(std::size_t size) {
     return bench::hash().add(size).add(count + 1).value();
 }
 
-// 8.2: a new source is stopped; nobody listens.
+// 8.2: a new source without callbacks is stopped.
 template <class Family>
 std::uint64_t request(std::size_t size) {
     std::uint64_t count = 0;
@@ -74,8 +74,8 @@ std::uint64_t register_request_remove(std::size_t size) {
     return bench::hash().add(count).value();
 }
 
-// Callbacks are registered until there are so many, then removed in the same order. Their memory
-// is kept for the next repetition, so that no page faults are measured.
+// Registers that many callbacks, then removes them in the same order. Keeps their memory for the
+// next repetition, so that no page faults are measured.
 template <class Family, std::size_t Callbacks>
 std::uint64_t fill_and_empty(std::size_t size) {
     static const auto callbacks = std::make_unique<std::optional<callback_of<Family>>[]>(Callbacks);
@@ -93,7 +93,7 @@ std::uint64_t fill_and_empty(std::size_t size) {
     return bench::hash().add(count).value();
 }
 
-// The first registration on a new source, and its end; the source included.
+// The first registration on a new source and its end, including the source.
 template <class Family>
 std::uint64_t first_registration(std::size_t size) {
     std::uint64_t count = 0;

@@ -1,5 +1,5 @@
-// 8.4 of the paper: threads register and unregister at once, on one source or on slots of their
-// own.
+// Section 8.4 of the paper: threads register and deregister at once, on one source or on slots of
+// their own.
 #include "families.hpp"
 #include "workloads.hpp"
 
@@ -18,7 +18,7 @@ namespace bench_stop {
 
 namespace {
 
-// Lets all threads go at once, none of them asleep.
+// Releases all threads at once, without letting any of them sleep.
 class spin_barrier {
 public:
     explicit spin_barrier(int threads) : missing_(threads) {}
@@ -31,7 +31,7 @@ private:
     coppice::internal::atomic<int> missing_;
 };
 
-// ns per registration of one thread.
+// Returns the ns per registration of one thread.
 template <class Family, std::size_t Index>
 double churn(const typename Family::source& source, spin_barrier& barrier, std::size_t size) {
     std::uint64_t count = 0;
@@ -49,7 +49,7 @@ using samples = std::vector<double>;
 
 template <class Family, std::size_t... Index>
 samples run_threads(std::size_t size, std::index_sequence<Index...>) {
-    alignas(64) typename Family::source source;  // so that what is said to share a line does
+    alignas(64) typename Family::source source;  // so that the slots that should share a line do
     spin_barrier barrier(sizeof...(Index));
     samples took(sizeof...(Index));
     std::array<std::thread, sizeof...(Index)> threads{
@@ -67,7 +67,7 @@ struct rival {
     samples (*run)(std::size_t size);
 };
 
-// Rivals take turns; each sample is one thread of one run, as in the paper's table.
+// Rivals take turns. Each sample is one thread of one run, as in the paper's table.
 void measure(const char* title, const std::vector<rival>& rivals, std::size_t size,
              const bench::options& options, std::vector<bench::figure>& figures) {
     if (options.tiny) {

@@ -13,14 +13,14 @@ void add_request_without_callbacks(std::vector<bench::workload>& workloads);  //
 void add_register_request_remove(std::vector<bench::workload>& workloads);    // 8.3
 void add_many_callbacks(std::vector<bench::workload>& workloads);  // the shared source's list
 
-// 8.4: threads at once; with its tables, or its hashes. A figure's samples are each a repetition's
-// mean over its threads.
+// 8.4: several threads at once. Prints its tables, or its hashes in a tiny run. Each sample of a
+// figure is the mean over the threads of one repetition.
 void run_threads_at_once(const bench::options& options, std::vector<bench::figure>& figures);
-// Bytes and allocations of each source and registration, beside the pull request's.
+// Prints the bytes and allocations of each source and registration, beside the pull request's.
 void print_memory(const bench::options& options);
 
-// The paper's tables beside ours, and then each budget: its ratio, met or missed. False: a name in
-// them belongs to no figure. Without samples only names are checked.
+// Prints the paper's tables beside ours, and then each budget with its ratio, met or missed.
+// Returns false if a name in them belongs to no figure. Without samples, checks only the names.
 bool print_paper(const std::vector<bench::figure>& figures);
 bool print_budgets(const std::vector<bench::figure>& figures, const bench::options& options);
 

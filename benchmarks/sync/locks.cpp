@@ -1,4 +1,4 @@
-// coppice's locks, and what a lock cannot be quicker than.
+// coppice's locks, and the floors of a lock.
 #include "rivals.hpp"
 
 #include <coppice/base/internal/atomic.hpp>
@@ -43,7 +43,7 @@ T done(std::optional<std::tuple<T>> result) {
     return std::get<0>(*result);
 }
 
-// Locks again and again; the other task waits meanwhile, so every unlock hands the lock over.
+// Locks repeatedly. The other task waits meanwhile, so every unlock hands the lock over.
 task<> take_turns(async_mutex& mutex, std::size_t turns, std::uint64_t& sum) {
     for (std::size_t i = 0; i != turns; ++i) {
         const auto guard = co_await mutex.lock();
@@ -61,7 +61,7 @@ task<> hop(io::context& loop, std::size_t turns, std::uint64_t& sum) {
     }
 }
 
-// Takes part in a queue until its own source stops it.
+// Waits in a queue until its own source stops it.
 class stopped_receiver {
 public:
     using receiver_concept = ex::receiver_tag;
@@ -131,7 +131,7 @@ double stop_ns(std::size_t size) {
     std::deque<stopped_waiter> waiters;
     for (std::size_t i = 0; i != size; ++i) ex::start(waiters.emplace_back(mutex).operation);
     const double began = bench::now(true);
-    // From the middle out: neither end of the queue is near.
+    // From the middle on, far from both ends of the queue.
     for (std::size_t i = size / 2; i != size; ++i) waiters[i].source.request_stop();
     for (std::size_t i = size / 2; i != 0; --i) waiters[i - 1].source.request_stop();
     const double took = bench::now(true) - began;

@@ -1,4 +1,4 @@
-// Locks and channels: what waiting for each other costs, beside what others offer.
+// Locks and channels: the cost of waiting for each other, compared with other libraries.
 #include "rivals.hpp"
 
 #include <algorithm>
@@ -7,7 +7,7 @@ namespace {
 
 using namespace bench_sync;
 
-// Without the rivals of others, which not every machine has.
+// The workloads without other libraries, which not every machine has.
 std::vector<bench::workload> own_workloads() {
     return {
         {"lock and unlock, uncontended",
@@ -63,6 +63,20 @@ std::vector<bench::workload> own_workloads() {
           {"coppice channel, select of two", select_of_two},
           {"coppice unbounded_channel, receive", unbounded_receive}},
          true},
+        {"broadcast, one thread, 2 receivers",
+         "item",
+         400'000,
+         1000,
+         {{"coppice broadcast_channel", broadcast_to_two},
+          {"coppice, a channel for each", channels_to_two}},
+         true},
+        {"broadcast, one thread, 4 receivers",
+         "item",
+         400'000,
+         1000,
+         {{"coppice broadcast_channel", broadcast_to_four},
+          {"coppice, a channel for each", channels_to_four}},
+         true},
     };
 }
 std::vector<bench::workload> workloads() {
@@ -92,7 +106,7 @@ std::vector<bench::workload> workloads() {
     return all;
 }
 
-// The samples of a rival; empty if it was left out.
+// Returns the samples of a rival, or none if it was left out.
 std::vector<double> of(const std::vector<bench::figure>& figures, const std::string& workload,
                        const std::string& rival) {
     const auto found = std::find_if(figures.begin(), figures.end(), [&](const bench::figure& f) {

@@ -1,4 +1,4 @@
-// moodycamel: BlockingConcurrentQueue. It has no bound, and keeps the order of each sender only.
+// moodycamel: BlockingConcurrentQueue, which has no bound and keeps only each sender's order.
 #include "rivals.hpp"
 
 #include <concurrentqueue/blockingconcurrentqueue.h>

@@ -1,4 +1,4 @@
-// What programs write by hand: a deque, a mutex, and two condition variables.
+// A queue as programs write it by hand: a deque, a mutex, and two condition variables.
 #include "rivals.hpp"
 
 #include <condition_variable>

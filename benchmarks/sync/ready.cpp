@@ -1,4 +1,4 @@
-// What it costs to take an item that is there: by a receive, or by a select.
+// The cost of taking an item that is there, by a receive or by a select.
 #include "rivals.hpp"
 
 #include <coppice/channel.hpp>
@@ -22,7 +22,7 @@ void send(unbounded_channel<std::uint64_t>& to, std::uint64_t item) {
     to.send(item);
 }
 
-// Items are sent in batches and then taken in a task; nothing ever waits.
+// Items are sent in batches and then taken in a task, which never waits.
 template <class Channel>
 task<> receive_batches(Channel& from, std::size_t size, std::uint64_t& sum) {
     for (std::size_t done = 0; done < size; done += slots) {

@@ -13,12 +13,12 @@ namespace bench_sync {
 // Slots of every bounded queue.
 inline constexpr std::size_t slots = 1024;
 
-// A lock and an unlock that nobody contends; the floor is a pair of compare-and-swaps.
+// An uncontended lock and unlock; the floor is a pair of compare-and-swaps.
 std::uint64_t uncontended_pair(std::size_t size);
 std::uint64_t uncontended_coppice(std::size_t size);
 std::uint64_t uncontended_std(std::size_t size);
 
-// A lock goes to and fro between two tasks of one loop; and two tasks take turns on a loop.
+// A lock passes back and forth between two tasks of one loop; two tasks take turns on a loop.
 std::uint64_t hand_over_coppice(std::size_t size);
 std::uint64_t hand_over_resume(std::size_t size);
 
@@ -45,10 +45,17 @@ std::uint64_t spsc_tasks(std::size_t size);
 std::uint64_t spsc_blocking(std::size_t size);
 std::uint64_t spsc_plain(std::size_t size);
 
-// Items that are there already are taken in a task: by a receive, or by a select of two channels.
+// A task takes items that are there already, by a receive or by a select of two channels.
 std::uint64_t one_receive(std::size_t size);
 std::uint64_t select_of_two(std::size_t size);
 std::uint64_t unbounded_receive(std::size_t size);
+
+// Each item goes to 2 or 4 receivers that wait on the sender's loop: by a broadcast, or through a
+// channel for each of them.
+std::uint64_t broadcast_to_two(std::size_t size);
+std::uint64_t broadcast_to_four(std::size_t size);
+std::uint64_t channels_to_two(std::size_t size);
+std::uint64_t channels_to_four(std::size_t size);
 
 // Four senders and four receivers on two threads.
 std::uint64_t four_coppice(std::size_t size);

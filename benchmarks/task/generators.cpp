@@ -1,4 +1,4 @@
-// Generators, and the coroutine that a program would write by hand in their place.
+// Generators, and the coroutine that a program would write by hand instead.
 #include "rivals.hpp"
 
 #include "../harness.hpp"

@@ -8,7 +8,7 @@
 
 namespace bench_task {
 
-// What the submitting thread waits on: counts down, and the last job wakes it.
+// The submitting thread waits on it. The last job to count down wakes that thread.
 struct countdown {
     coppice::internal::atomic<std::uint32_t> left;
     void one_less() {
@@ -23,21 +23,21 @@ struct countdown {
     }
 };
 
-// A task awaits a child that gives a number, `size` times.
+// A task awaits a child that returns a number, `size` times.
 std::uint64_t await_coppice(std::size_t size);
 std::uint64_t await_malloc(std::size_t size);  // the same lazy task, its frames from malloc
 
-// A coroutine gives `size` numbers, one at a time, to a loop.
+// A coroutine yields `size` numbers, one at a time, to a loop.
 std::uint64_t generate_by_hand(std::size_t size);  // by resume() and a field of the promise
 std::uint64_t generate_coppice(std::size_t size);
 std::uint64_t generate_deep_coppice(std::size_t size);   // below 1,000 levels of elements_of
 std::uint64_t generate_async_coppice(std::size_t size);  // to a task
 
-// Another thread gives `size` empty jobs to a pool of one and waits for the last.
+// A thread submits `size` empty jobs to a pool with one worker and waits for the last.
 std::uint64_t submit_coppice(std::size_t size);
 std::uint64_t submit_tbb(std::size_t size);
 
-// A job is given to a pool of one and waited for, `size` times.
+// A thread submits a job to a pool with one worker and waits for it, `size` times.
 std::uint64_t round_trip_coppice(std::size_t size);
 std::uint64_t round_trip_tbb(std::size_t size);
 

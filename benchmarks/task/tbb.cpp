@@ -13,7 +13,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::internal;
 
-// An arena with one worker and no place kept for the thread that submits.
+// An arena with one worker and no slot reserved for the submitter.
 tbb::task_arena& arena() {
     static tbb::global_control threads(tbb::global_control::max_allowed_parallelism, 2);
     static tbb::task_arena one(1, 0);

@@ -28,7 +28,7 @@ public:
             const std::int64_t ns = when.next();
             arm(one, ns);
             one.cancel();
-            context_.poll();  // runs the handler, which hears of the cancellation
+            context_.poll();  // runs the handler with operation_aborted
             context_.restart();
             sum.add(static_cast<std::uint64_t>(ns));
         }

@@ -1,4 +1,4 @@
-// coppice: timer_entry in a context, as every operation's deadline is.
+// coppice: timer_entry in a context, which every operation's deadline uses.
 #include "rivals.hpp"
 
 #include "../harness.hpp"

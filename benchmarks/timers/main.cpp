@@ -1,5 +1,5 @@
-// Timers of a loop and of a pool. A million timers wait; one more is armed and cancelled, again and
-// again, as deadlines are. Also counts the allocations of that.
+// Timers of a loop and of a pool. A million timers wait; one more is armed and canceled, again and
+// again, as deadlines are. Also counts the allocations that this makes.
 #include "rivals.hpp"
 
 #include "../harness.hpp"

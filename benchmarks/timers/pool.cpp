@@ -1,5 +1,5 @@
-// coppice: the timers of a pool, by one thread and beside another one, under the locks that were
-// compared for them (docs/decisions/0018-timers-on-pools.md).
+// coppice: the timers of a pool, used by one thread and by two, under the locks that were compared
+// for them (docs/decisions/0018-timers-on-pools.md).
 #include "rivals.hpp"
 
 #include "../harness.hpp"

@@ -1,4 +1,4 @@
-// Timers: a million wait, and others are armed and cancelled among them.
+// Timers: a million wait, and others are armed and canceled among them.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace bench_timers {
 
-// A set of timers in which `waiting` wait for ever longer times than the benchmark takes.
+// A set of timers, of which `waiting` do not expire while the benchmark runs.
 class timer_set {
 public:
     virtual ~timer_set() = default;
-    // Arms a timer and cancels it, `size` times, each for another time; a hash of the times.
+    // Arms a timer and cancels it, `size` times, each for a new time. Returns a hash of the times.
     virtual std::uint64_t arm_and_cancel(std::size_t size) = 0;
 };
 
@@ -18,9 +18,9 @@ std::unique_ptr<timer_set> make_coppice(std::size_t waiting);
 std::unique_ptr<timer_set> make_multimap(std::size_t waiting);
 std::unique_ptr<timer_set> make_asio(std::size_t waiting);
 
-// The timers of a pool, and what they were compared with: a wheel per thread under a biased lock,
-// as pools have it; the same under a plain lock; and one wheel for all. If `beside`, another thread
-// arms and cancels at the same time.
+// The timers of a pool and their alternatives: a wheel per thread under a biased lock, which pools
+// use; the same under a plain lock; and one wheel for all threads. If `beside`, another thread arms
+// and cancels at the same time.
 enum class pool_lock { biased, plain, one_for_all };
 std::unique_ptr<timer_set> make_pool(std::size_t waiting, pool_lock lock, bool beside);
 // A task on a pool of one worker goes around its queue `size` times, with a timeout or without.

@@ -1,4 +1,4 @@
-// Waiting on this thread for what another thread completes.
+// Waiting on one thread for operations that another thread completes.
 #include "rivals.hpp"
 #include "system.hpp"
 

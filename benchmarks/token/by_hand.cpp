@@ -1,4 +1,4 @@
-// What can be written without a library: an intrusive callback, and the paper's awaiter.
+// Without a library: an intrusive callback, and the paper's awaiter.
 #include "operation.hpp"
 #include "rivals.hpp"
 

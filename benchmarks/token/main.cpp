@@ -16,7 +16,7 @@ void print_paper() {
         "callback, arena 7.0 to 7.5; await 7.9 beside use_future 390 (x 49).\n");
 }
 
-// Ten repetitions, with the warming one: a hundred million operations of each rival.
+// Ten repetitions, including the warm-up: a hundred million operations of each rival.
 constexpr std::size_t full = 10'000'000;
 
 }  // namespace

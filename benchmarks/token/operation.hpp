@@ -1,4 +1,4 @@
-// The stand-in's operation as an operation of coppice, for any token; and a coroutine to await in.
+// The stand-in's operation as an operation of coppice, for any token, and a coroutine to await it.
 #pragma once
 
 #include "system.hpp"
@@ -10,8 +10,8 @@
 
 namespace bench_token {
 
-// Holds what the system needs while the operation runs. A copy is made before that: of the argument
-// alone, since copying what was just cleared as one block stalls the processor (13 ns here).
+// Holds what the system needs while the operation runs. Before that, a copy copies only the
+// argument: copying just-cleared fields as one block stalls the processor (13 ns here).
 class xyz_initiation : public os_context {
 public:
     explicit xyz_initiation(int p) noexcept { parameter = p; }
@@ -34,14 +34,14 @@ private:
     coppice::completion<int> done_;
 };
 
-// Says what is true of the system: it never calls back while it is being called.
+// Declares that the system never calls back while it is being called.
 class xyz_later_initiation : public xyz_initiation {
 public:
     static constexpr bool completes_inside = false;
     using xyz_initiation::xyz_initiation;
 };
 
-// The same, for waiters that the compiler knows.
+// The same operation, for waiters whose type the compiler knows.
 class xyz_direct_initiation : public os_context {
 public:
     static constexpr bool completes_inside = false;
@@ -77,7 +77,7 @@ auto at_once(int parameter, Token&& token = {}) {
         });
 }
 
-// Runs by itself, and ends with its frame.
+// A coroutine that starts at once and destroys its frame at its end.
 struct detached {
     struct promise_type {
         detached get_return_object() noexcept { return {}; }

@@ -8,10 +8,10 @@ namespace bench_token {
 
 // Operations completed from the queue of the calling thread.
 std::uint64_t intrusive_by_hand(std::size_t size);  // a callback in the operation's own context
-std::uint64_t awaiter_by_hand(std::size_t size);    // the paper's awaiter, and nothing more
+std::uint64_t awaiter_by_hand(std::size_t size);    // only the paper's awaiter
 std::uint64_t await_coppice(std::size_t size);
-std::uint64_t await_any(std::size_t size);      // of one that does not know who waits
-std::uint64_t await_looking(std::size_t size);  // and may complete inside its initiation
+std::uint64_t await_any(std::size_t size);      // an operation that does not know its waiter's type
+std::uint64_t await_looking(std::size_t size);  // which may also complete inside its initiation
 std::uint64_t await_in_task(std::size_t size);
 std::uint64_t callback_default(std::size_t size);
 std::uint64_t callback_arena(std::size_t size);

@@ -9,7 +9,7 @@ namespace bench_token {
 
 namespace {
 
-// Two rings, as io_uring has them: what was submitted, and what has completed.
+// Two rings, as in io_uring: submissions and completions.
 constexpr std::uint32_t entries = 64;
 struct submission {
     int parameter;
@@ -57,7 +57,7 @@ void os_run() {
     }
 }
 
-// One operation at a time: null, the operation, or the word that ends the thread.
+// Holds one operation at a time: null, the operation, or the word that ends the thread.
 struct os_thread::state {
     coppice::internal::atomic<std::uint32_t> bell{0};
     coppice::internal::atomic<os_context*> slot{nullptr};

@@ -1,7 +1,7 @@
-// The operating system's stand-in: what P0055R1, "Details", assumes of a low-level interface.
+// The operating system's stand-in: the low-level interface that P0055R1, "Details", assumes.
 #pragma once
-// Every rival starts operations with os_xyz and gets their results through a function pointer, from
-// a queue that os_run() empties. Both are in a file of their own, so that no compiler sees through.
+// Every rival starts operations with os_xyz() and gets their results through a function pointer,
+// from a queue that os_run() empties. Both are in their own file, so that no compiler inlines them.
 
 #include <coppice/base/lifetime.hpp>
 
@@ -9,12 +9,12 @@ namespace bench_token {
 
 struct os_context {
     void (*callback)(int result, os_context*) = nullptr;
-    int parameter = 0;  // for whoever starts it
+    int parameter = 0;  // for the caller of os_xyz()
 };
 
 // Queues an operation. The context stays valid until its callback is called.
 void os_xyz(int parameter, os_context* context);
-// Completes what is submitted, and what that starts; at most 64 at once.
+// Completes all submitted operations, and those that they start; at most 64 at once.
 void os_run();
 // Completes one operation.
 void os_run_one();

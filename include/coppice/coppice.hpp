@@ -6,7 +6,9 @@
 #include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/generator.hpp>
+#include <coppice/graph.hpp>
 #include <coppice/io.hpp>
+#include <coppice/parallel.hpp>
 #include <coppice/pool.hpp>
 #include <coppice/stop_token.hpp>
 #include <coppice/sync.hpp>

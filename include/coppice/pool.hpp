@@ -2,8 +2,8 @@
 #pragma once
 
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/bulk.hpp>
 #include <coppice/pool/contract_pool.hpp>
+#include <coppice/pool/default_pool.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/isolate.hpp>
 #include <coppice/pool/lockfree_queue.hpp>

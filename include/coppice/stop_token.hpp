@@ -4,7 +4,6 @@
 #include <coppice/stop/asymmetric.hpp>
 #include <coppice/stop/cause.hpp>
 #include <coppice/stop/concepts.hpp>
-#include <coppice/stop/deadline.hpp>
 #include <coppice/stop/finite.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/stop/never.hpp>

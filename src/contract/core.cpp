@@ -132,7 +132,10 @@ void contract_core::bury(std::size_t index) noexcept {
     const bool watched = slot.life.bury();
     if (watched) take_watchers(slot, watchers);
     board_.leave(index);
-    if (board_.extra_is_awaited(index)) place_waiting();
+    if (board_.extra_is_awaited(index)) {
+        const std::lock_guard lock(waiting_mutex_);
+        place_waiting();
+    }
     if (watched) tell_watchers(watchers);
 }
 
@@ -204,18 +207,26 @@ private:
     contract_item* item_;
 };
 
-bool contract_core::try_enqueue(contract_item& item) noexcept {
+bool contract_core::enqueue_if_open(contract_item& item, locking how) noexcept {
     if (!entry_.enter()) return false;
+    const bool enqueued = place_or_wait(item, how);
+    entry_.leave();
+    return enqueued;
+}
+
+bool contract_core::place_or_wait(contract_item& item, locking how) noexcept {
     if (const auto extra = board_.take_vacant_extra()) {
         place(*extra, item);
-    } else {
-        waiting_mutex_.lock();
-        waiting_.push_back(&item);
-        const bool vacancy = board_.wait_for_extra();
-        waiting_mutex_.unlock();
-        if (vacancy) place_waiting();
+        return true;
     }
-    entry_.leave();
+    std::unique_lock lock(waiting_mutex_, std::defer_lock);
+    if (how == locking::waits) {
+        lock.lock();
+    } else if (!lock.try_lock()) {
+        return false;
+    }
+    waiting_.push_back(&item);
+    if (board_.wait_for_extra()) place_waiting();
     return true;
 }
 
@@ -232,7 +243,6 @@ void contract_core::place(std::size_t extra, contract_item& item) noexcept {
 // Gives vacant extra slots to waiting items. A thread that frees an extra slot later does the same
 // for the items that remain.
 void contract_core::place_waiting() noexcept {
-    const std::lock_guard lock(waiting_mutex_);
     while (!waiting_.empty()) {
         const auto extra = board_.take_vacant_extra();
         if (!extra) return;

@@ -35,6 +35,7 @@ contract_pool::~contract_pool() {
     COPPICE_CHECK(!is_current(), "a contract_pool was destroyed on one of its own workers");
     request_stop();
     for (std::thread& each : threads_) each.join();
+    timers_.end_watch();
     while (group_.execute_next_contract()) {  // scheduled by a call that raced with the end
     }
 }
@@ -48,6 +49,7 @@ void contract_pool::work() noexcept {
     current_pool() = this;
     while (group_.execute_next_contract(inplace_stop_token())) {
     }
+    timers_.stop_all();
 }
 
 }  // namespace coppice

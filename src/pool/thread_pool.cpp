@@ -97,6 +97,10 @@ void pin(::pthread_t thread, const std::vector<unsigned>& processors) {
 void blocking_call::wait() noexcept {
     while (state_.load(relaxed) != 2 && put_off_work::run_one()) {  // relaxed: acquired below
     }
+    wait_only();
+}
+
+void blocking_call::wait_only() noexcept {
     std::uint32_t state = 0;
     // edge pool.call (acquire): the result is there
     if (!state_.compare_exchange_strong(state, 1, acquire, acquire)) return;

@@ -1,5 +1,5 @@
 // request_stop_after: a stop request that the process's timer makes; deadline.hpp.
-#include <coppice/stop/deadline.hpp>
+#include <coppice/stop/internal/deadline.hpp>
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/saturating.hpp>
@@ -18,6 +18,10 @@ namespace internal {
 void stop_deadline::deliver(process_timer_node& node) noexcept {
     static_cast<stop_deadline&>(node).state_->request(
         stop_cause{ETIMEDOUT, "the time of request_stop_after has passed"});
+}
+
+bool deadline_pending(const stop_deadline& deadline) noexcept {
+    return deadline.pending();
 }
 
 void disarm(stop_deadline& deadline) noexcept {

@@ -1,5 +1,5 @@
 // The cold functions of stop_state and stop_stripes.
-#include <coppice/stop/deadline.hpp>
+#include <coppice/stop/internal/deadline.hpp>
 #include <coppice/stop/internal/links.hpp>
 #include <coppice/stop/internal/state.hpp>
 

@@ -68,6 +68,45 @@ TEST(timer_wheel, expires_the_same_timers_as_an_ordered_map_in_the_same_order) {
     }
 }
 
+TEST(timer_wheel, served_in_parts_expires_what_is_not_canceled_between_them_once_and_in_order) {
+    std::mt19937_64 random(8);
+    for (int round = 0; round != 30; ++round) {
+        std::vector<recorded*> log;
+        std::vector<std::unique_ptr<recorded>> entries;
+        timer_wheel wheel;
+        std::uint64_t now = random() % 10'000;
+        wheel.advance(now);
+        std::size_t canceled = 0;
+        const auto arm = [&](std::uint64_t in) {
+            entries.push_back(std::make_unique<recorded>(log));
+            wheel.arm(*entries.back(), now + in);
+        };
+        // Many for few ticks, near and far, so that slots of all levels hold several.
+        for (int i = 0; i != 300; ++i) arm(1 + (random() % 4) * (1 + 63 * (random() % 70)));
+        for (int step = 0; step != 40; ++step) {
+            now += random() % 900;
+            while (wheel.advance_some(now, random() % 8)) {
+                ASSERT_LE(wheel.next_tick().value_or(0), now);
+                recorded& any = *entries[random() % entries.size()];
+                if (any.armed()) {
+                    wheel.cancel(any);
+                    ++canceled;
+                }
+                arm(1 + random() % 200);
+            }
+            ASSERT_GT(wheel.next_tick().value_or(now + 1), now);
+        }
+        wheel.expire_all();
+        EXPECT_EQ(log.size() + canceled, entries.size());
+        std::uint64_t last = 0;
+        for (const recorded* const each : log) {
+            if (each->tick > now) break;  // by expire_all, in any order
+            ASSERT_GE(each->tick, last) << "expired out of order";
+            last = each->tick;
+        }
+    }
+}
+
 TEST(timer_wheel, a_due_tick_expires_at_the_next_advance) {
     std::vector<recorded*> log;
     timer_wheel wheel;

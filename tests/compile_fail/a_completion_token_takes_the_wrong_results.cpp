@@ -2,7 +2,7 @@
 // errors: 1
 #include <coppice/token.hpp>
 
-// The operation gives an int, the callable wants a pointer.
+// The operation completes with an int, but the callable takes a pointer.
 void wrong() {
     coppice::completion_token_transform<void(std::error_code, int)>(
         [](std::error_code, int*) {},

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A file must be refused by the compiler, for the reason its first line states: `// expect: REGEX`.
 # Further lines at its top may state how many errors there are, and what the compiler says besides:
-# `// errors: N`, `// says: REGEX`; a regex goes on in lines of `//     `, without the blanks.
+# `// errors: N`, `// says: REGEX`; a regex continues in lines of `//     `, without the blanks.
 #
 #   compile_fail_test.sh COMPILER INCLUDE FILE
 set -euo pipefail

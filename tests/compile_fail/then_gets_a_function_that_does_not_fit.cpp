@@ -10,7 +10,7 @@ namespace ex = coppice::execution;
 struct takes_a_pointer {
     void operator()(int*) const {}
 };
-// In the middle of a pipeline: said once, by the algorithm that cannot go on.
+// In the middle of a pipeline: reported once, by the algorithm that cannot continue.
 void wrong() {
     coppice::this_thread::sync_wait(ex::when_all(
         ex::just(1) | ex::then(takes_a_pointer()) | ex::then([] { return 1; }), ex::just()));

@@ -1,5 +1,5 @@
-// A task goes on where it was after every await: what it awaits, how that is spelled, and where the
-// task runs make no difference.
+// A task continues on its scheduler after every await, whatever it awaits, however that is spelled,
+// and wherever the task runs.
 #include <coppice/exec/as_awaitable.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/run_loop.hpp>
@@ -33,7 +33,7 @@ namespace ex = coppice::execution;
 using coppice::task;
 using coppice::this_thread::sync_wait;
 
-// Runs what it is given, on a thread that is nobody's.
+// Runs a function on a new thread, which belongs to no scheduler.
 class elsewhere {
 public:
     ~elsewhere() {
@@ -68,7 +68,7 @@ elsewhere& away() {
     return one;
 }
 
-// Awaitables of every kind. All give 7, from a thread that is not the task's.
+// Awaitables of every kind. All return 7 and complete on another thread than the task's.
 struct sent_from_elsewhere {
     using sender_concept = ex::sender_tag;
     using completion_signatures = ex::completion_signatures<ex::set_value_t(int)>;
@@ -136,7 +136,7 @@ struct immovable_customised {
         return {};
     }
 };
-// It does not say that it suspends, and how it goes on, by a bool or a handle.
+// Awaiters whose await_suspend() returns a bool or a handle, so that it need not suspend.
 struct suspends_by_bool : immovable_awaiter {
     bool await_suspend(std::coroutine_handle<> h) const {
         resumed_elsewhere::await_suspend(h);
@@ -149,7 +149,7 @@ struct suspends_by_handle : immovable_awaiter {
         return std::noop_coroutine();
     }
 };
-// It wants a promise that hears of stops, as the awaiters of other libraries do.
+// An awaiter that requires a promise with unhandled_stopped(), as those of other libraries do.
 struct wants_a_promise : immovable_awaiter {
     template <class Promise>
     void await_suspend(std::coroutine_handle<Promise> h) const {
@@ -158,7 +158,7 @@ struct wants_a_promise : immovable_awaiter {
         resumed_elsewhere::await_suspend(h);
     }
 };
-// A coroutine of another type, whose body is resumed elsewhere, and which resumes its awaiter.
+// A coroutine of another type. Another thread resumes its body, and it resumes its awaiter.
 class other_coroutine {
 public:
     struct promise_type : ex::with_awaitable_senders<promise_type> {
@@ -211,7 +211,7 @@ task<int> nested() {
     co_return co_await resumed_elsewhere();
 }
 
-// What is awaited, by all spellings that it has; `ok` counts the awaits that came back.
+// Awaits each awaitable in all its spellings. `ok` counts the awaits that returned to the task.
 struct awaits {
     std::thread::id home = std::this_thread::get_id();
     int made = 0;
@@ -328,7 +328,7 @@ TEST(affinity, holds_on_an_io_context) {
     thread.join();
 }
 
-// The shape that was lost silently: a named operation of another thread's loop.
+// An earlier version lost this case silently: a named operation of another thread's loop.
 TEST(affinity, holds_for_a_named_operation_of_another_loop) {
     coppice::io::context loop;
     const coppice::io::context::work_guard guard(loop);

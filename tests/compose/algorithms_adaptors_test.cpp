@@ -1,4 +1,4 @@
-// Plan: adaptors of one sender work in tasks, joins, timeouts and scopes.
+// Plan: adaptors of one sender work in tasks, joins, timeouts, and scopes.
 #include "works.hpp"
 
 namespace {

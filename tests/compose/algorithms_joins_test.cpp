@@ -1,4 +1,4 @@
-// Plan: joins work in tasks, joins, timeouts and scopes.
+// Plan: joins work in tasks, joins, timeouts, and scopes.
 #include "works.hpp"
 
 #include <vector>

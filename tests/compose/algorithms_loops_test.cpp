@@ -1,4 +1,4 @@
-// Plan: repeat_until and retry work in tasks, joins, timeouts and scopes.
+// Plan: repeat_until and retry work in tasks, joins, timeouts, and scopes.
 #include "works.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-// Plan: what moves between schedulers works in tasks, joins, timeouts and scopes.
+// Plan: changes of scheduler work in tasks, joins, timeouts, and scopes.
 #include "works.hpp"
 
 namespace {
@@ -6,7 +6,7 @@ namespace {
 namespace ex = coppice::execution;
 using coppice::test::works;
 
-TEST(algorithms, moves_work_in_tasks_joins_timeouts_and_scopes) {
+TEST(algorithms, changes_of_scheduler_work_in_tasks_joins_timeouts_and_scopes) {
     const auto pool = ex::get_parallel_scheduler();
     works([pool] { return ex::schedule(pool); });
     works([pool] { return ex::just(1) | ex::continues_on(pool); });

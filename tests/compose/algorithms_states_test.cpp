@@ -1,4 +1,4 @@
-// Plan: what keeps a state of its own works in tasks, joins, timeouts and scopes.
+// Plan: algorithms with a shared state work in tasks, joins, timeouts, and scopes.
 #include "works.hpp"
 
 namespace {
@@ -6,7 +6,7 @@ namespace {
 namespace ex = coppice::execution;
 using coppice::test::works;
 
-TEST(algorithms, what_keeps_a_state_works_in_tasks_joins_timeouts_and_scopes) {
+TEST(algorithms, those_with_a_shared_state_work_in_tasks_joins_timeouts_and_scopes) {
     using any = ex::any_sender<ex::completion_signatures<
         ex::set_value_t(int), ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>>;
     works([] { return ex::just(1) | ex::split; });

@@ -1,4 +1,4 @@
-// Tasks on every scheduler: after an await each is where it was, or ends there.
+// Tasks on every scheduler: after an await, each task continues or ends on its scheduler.
 #include "compose.hpp"
 
 #include <coppice/task.hpp>
@@ -22,7 +22,7 @@ task<> waits(Place& place, attempt& a) {
     EXPECT_TRUE(place.is_here());
 }
 
-TYPED_TEST(await_in, goes_on_or_ends_once_on_its_scheduler) {
+TYPED_TEST(await_in, continues_or_ends_once_on_its_scheduler) {
     std::optional<ex::counting_scope> scope(std::in_place);
     const auto start = [&](TypeParam& place, attempt& a) {
         ex::spawn(
@@ -30,14 +30,14 @@ TYPED_TEST(await_in, goes_on_or_ends_once_on_its_scheduler) {
                           ex::prop(get_stop_token, a.stop.get_token())) |
                 ex::then([&]() noexcept { a.end(ended_by::value, place.is_here()); }) |
                 ex::upon_stopped([&]() noexcept {
-                    // One that was stopped before it began has not been anywhere.
+                    // A task that was stopped before it began has run on no scheduler.
                     a.end(ended_by::stop, !a.entered.load(relaxed) || place.is_here());
                 }) |
                 ex::upon_error([&](auto&&) noexcept { a.end(ended_by::error, place.is_here()); }),
             scope->get_token());
     };
     compose<TypeParam>(start, [&] {
-        this_thread::sync_wait(scope->join());  // what ended is gone: the frames, too
+        this_thread::sync_wait(scope->join());  // destroys all that has ended, also the frames
         scope.emplace();
     });
 }

@@ -1,4 +1,4 @@
-// Blocking on every scheduler: it returns once, on the thread that it blocked.
+// Blocking on every scheduler: each call returns once, on the thread that it blocked.
 #include "compose.hpp"
 
 namespace {
@@ -10,7 +10,7 @@ template <class Place>
 class block_in : public testing::Test {};
 TYPED_TEST_SUITE(block_in, all_places);
 
-// On the timers' own loop each wait runs turns of it, in which the next one blocks.
+// On the timers' own loop, each wait runs turns of the loop, in which the next wait blocks.
 TYPED_TEST(block_in, returns_on_the_thread_that_it_blocked) {
     std::optional<ex::counting_scope> scope(std::in_place);
     const auto start = [&](TypeParam& place, attempt& a) {

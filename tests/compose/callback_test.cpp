@@ -1,4 +1,4 @@
-// Callbacks on every scheduler: called once each, there, whatever ends the operation.
+// Callbacks on every scheduler: each is called once, on its scheduler, whatever ends the operation.
 #include "compose.hpp"
 
 namespace {

@@ -1,10 +1,10 @@
-// One operation in every way on every scheduler, ended by itself, a stop or a deadline.
+// One operation, awaited in every way on every scheduler, ended by itself, a stop, or a deadline.
 #pragma once
 // A way (callback, await, ...) is a test file; a place (pool, loop, ...) is one of the types below.
-// compose() starts many timers in a place, stopping some before they start, while they start, or
-// later, and giving some a deadline, at seeded times. Then it knows of each that it ended once, in
-// the right place, by what it could have ended by, and that nothing is left. Some timers wait so
-// long that only their stop or their deadline can end them: one that is not heeded never ends.
+// compose() starts many timers in a place. It stops some before they start, while they start, or
+// later, and gives some a deadline, at seeded times. Then it checks that each ended once, in the
+// right place, for a reason that it had, and that nothing is left. Some timers wait so long that
+// only their stop or their deadline can end them: the test hangs if either has no effect.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
@@ -32,7 +32,7 @@ using namespace coppice::internal;
 
 namespace ex = coppice::execution;
 
-// A loop on a thread of its own: where the timers are.
+// A loop with the timers, on a thread of its own.
 class clock_loop : immovable {
 public:
     io::context& loop() noexcept { return loop_; }
@@ -48,8 +48,8 @@ private:
     std::thread runner_{[this] { loop_.run(); }};
 };
 
-// Places: a scheduler, and whether this is one of its threads. `blocks`: its threads may wait for
-// the timers' loop.
+// Places: a scheduler, and a check that the calling thread is one of its threads. `blocks` is true
+// if its threads may wait for the timers' loop.
 template <class Pool>
 struct in_pool {
     static constexpr bool blocks = true;
@@ -80,7 +80,7 @@ struct in_run_loop : immovable {
 using all_places = testing::Types<in_pool<thread_pool>, in_pool<queue_pool<lockfree_queue>>,
                                   in_pool<contract_pool>, in_context, in_run_loop>;
 
-// How many of these there are: in callables and frames, to see that none is left.
+// Counts its living copies, which lie in callables and frames, to show that none is left.
 class mark {
 public:
     mark() noexcept { living.fetch_add(1, relaxed); }
@@ -91,7 +91,7 @@ public:
 
 enum class ended_by { value, stop, error };
 
-// One operation and what may end it. Orders are relaxed: the latch and the joins order the rest.
+// One operation and what may end it. Orders are relaxed: the latch and the joins order all else.
 struct attempt : immovable {
     attempt(io::context& loop, std::latch& all, std::mt19937_64& random)
         : timer(loop), left(all), wait(random() % 1'500'000) {
@@ -109,7 +109,7 @@ struct attempt : immovable {
         return ex::env(ex::prop(get_stop_token, stop.get_token()),
                        ex::prop(ex::get_deadline, deadline));
     }
-    // The last thing of all.
+    // Called last by the operation.
     void end(ended_by how, bool in_its_place) noexcept {
         const bool for_no_reason = how == ended_by::stop ? ends_by_itself : never_by_itself;
         if (how == ended_by::error || for_no_reason) wrong.store(true, relaxed);
@@ -131,13 +131,13 @@ struct attempt : immovable {
     bool to_be_stopped = false;
     bool ends_by_itself = false;
     bool never_by_itself = false;
-    atomic<bool> entered{false};  // by a coroutine: only then it is anywhere
+    atomic<bool> entered{false};  // set by a coroutine when its body begins
     atomic<int> ends{0};
     atomic<bool> wrong{false};
     atomic<bool> misplaced{false};
 };
 
-// Starts 40 operations of a seed on this thread, while another one stops some of them.
+// Starts 40 operations of a seed on this thread, while another thread stops some of them.
 template <class Place>
 void compose_once(std::uint64_t seed, auto& start, auto& finish) {
     constexpr std::size_t operations = 40;
@@ -169,17 +169,17 @@ void compose_once(std::uint64_t seed, auto& start, auto& finish) {
     }
 }
 
-// start(place, attempt) begins the operation; finish() is called when all have been begun, before
-// they are waited for.
+// start(place, attempt) begins the operation. finish() is called when all have begun, before they
+// are waited for.
 template <class Place, class Start, class Finish>
 void compose(Start start, Finish finish) {
     for (std::uint64_t seed = 1; seed != 6; ++seed) {
         const std::size_t memory = live_allocations();
-        // On a thread of its own, whose free lists go with it.
+        // On a thread of its own, whose free lists end with it.
         std::thread([&] { compose_once<Place>(seed, start, finish); }).join();
         EXPECT_EQ(mark::living.load(relaxed), 0) << "seed " << seed;
-        // The first round makes what the process keeps. The sanitizers' runtimes count their own
-        // memory too; at the end of the process they tell what was lost.
+        // The first round allocates what the process keeps. The sanitizers' runtimes count their
+        // own memory too, and report leaks at the end of the process.
         if (seed != 1 && !sanitized) {
             EXPECT_EQ(live_allocations(), memory) << "seed " << seed;
         }

@@ -1,4 +1,4 @@
-// An operation that a work contract carries out: from threads, contracts and callbacks.
+// An operation that a work contract carries out: from threads, contracts, and callbacks.
 #include "compose.hpp"
 
 #include <coppice/contract.hpp>
@@ -14,7 +14,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::test;
 
-// Doubles what it is asked to, in its contract, unless the asker has given up.
+// Doubles numbers in its contract, except for requests that were stopped.
 class station {
 public:
     struct request {
@@ -30,7 +30,7 @@ public:
         (void)requests_.push(r);
         contract_.schedule();
     }
-    // No callback runs any more when it returns.
+    // When it returns, no callback is running.
     void close() {
         if (!contract_.valid()) return;
         auto gone = contract_.completion();
@@ -55,7 +55,7 @@ private:
     }
     io::internal::mailbox<request> requests_;
     atomic<int> inside_{0};
-    atomic<bool> overlapped_{false};  // two runs at once
+    atomic<bool> overlapped_{false};  // two runs at the same time
     work_contract contract_;
 };
 
@@ -136,7 +136,7 @@ TEST(contract_operation, callbacks_schedule_contracts_that_ask_again) {
     for (const asker& a : askers) EXPECT_EQ(a.sum, times * (times + 1));
 }
 
-TEST(contract_operation, a_stop_reaches_what_is_asked) {
+TEST(contract_operation, a_stop_reaches_a_pending_request) {
     contract_pool workers(1);
     station s(workers.group());
     inplace_stop_source stop;

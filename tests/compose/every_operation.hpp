@@ -1,13 +1,12 @@
 // Every asynchronous function, stopped in every way; for the tests every_operation_*_test.cpp.
 #pragma once
-// Each waits for what never comes.
+// Each operation waits for an event that never comes, so only the stop can end it. It waits under a
+// timeout, in when_any, in a scope that is stopped (on its loop, and on another thread), and under
+// a deadline: as a sender whose type is erased, and awaited by a task. Then the same object repeats
+// the operation, which now ends by itself.
 //
-// Each waits under a timeout, in when_any, in a scope that is stopped (on its loop, and on another
-// thread), and under a deadline; as a sender whose type nobody knows any more, and awaited by a
-// task. Only the stop can end it. Then the same object does the same again, and ends by itself.
-//
-// The list is complete: tests/tidy/operations.hpp finds the functions, and demands each by its name
-// in one of these files, "stream::receive" for one, where it is checked or excused below.
+// The list is complete: tests/tidy/operations.hpp finds the functions, and demands the name of
+// each, for example "stream::receive", in one of these files, as a check or as an excuse below.
 
 #include <coppice/execution.hpp>
 #include <coppice/io.hpp>
@@ -35,7 +34,7 @@ struct excuse {
     const char* name;
     const char* reason;
 };
-// Those that no stop ends while they wait, or that wait for nothing.
+// Functions that no stop ends while they wait, or that do not wait.
 inline constexpr excuse excuses[] = {
     {"socket::send_to", "a datagram is handed to the kernel, which does not wait for its receiver"},
     {"file::read_at", "begins at once; what the disk has begun is waited for, io/file_test.cpp"},
@@ -53,6 +52,7 @@ inline constexpr excuse excuses[] = {
     {"any_scheduler::schedule_at", "as the scheduler that it holds"},
     {"parallel_scheduler::schedule", "as scheduler::schedule"},
     {"contract_scheduler::schedule", "as scheduler::schedule"},
+    {"nearest_scheduler::schedule", "as scheduler::schedule"},
     {"loop_scheduler::schedule", "as scheduler::schedule"},
     {"loop_scheduler::schedule_after", "is scheduler::schedule_after of a context"},
     {"loop_scheduler::schedule_at", "is scheduler::schedule_at of a context"},
@@ -101,6 +101,7 @@ inline constexpr excuse excuses[] = {
     {"schedule_at", "the scheduler's"},
     {"try_schedule", "as schedule; it waits for nothing else"},
     {"scheduler::try_schedule", "as scheduler::schedule"},
+    {"contract_scheduler::try_schedule", "as scheduler::schedule"},
     {"inline_scheduler::try_schedule", "completes at once"},
     {"loop_scheduler::try_schedule", "as scheduler::schedule"},
     {"schedule_from", "as continues_on"},
@@ -110,20 +111,20 @@ using any_operation = ex::any_sender<
     ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::error_code),
                               ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>>;
 
-// One function, and how it is made to wait.
+// One function, and how to make it wait.
 struct waiting_operation {
     std::string name;
-    std::function<any_operation()> as_sender;  // waits for what never comes
-    std::function<any_operation()> in_a_task;  // the same, awaited by a task
-    std::function<any_operation()> again;      // the same object, when it can end by itself
+    std::function<any_operation()> as_sender;  // waits for an event that never comes
+    std::function<any_operation()> in_a_task;  // that sender, awaited by a task
+    std::function<any_operation()> again;      // the same object, once it can end
     std::function<task<>()> satisfied;         // runs beside `again`; it may be empty
-    bool has_clock = true;                     // it looks at its deadline itself
+    bool has_clock = true;                     // it observes its deadline itself
 };
 
-// `make` gives the operation.
+// `make` returns the operation.
 template <class Make>
 std::function<any_operation()> sender_of(Make make) {
-    // Errors are copied: a shared one is sent as const.
+    // Errors are copied: a shared error is sent as const.
     const auto copied = [](const auto& error) noexcept { return ex::just_error(error); };
     return [make, copied] {
         return any_operation(make() | ex::then([](auto&&...) noexcept {}) | ex::let_error(copied));
@@ -142,7 +143,7 @@ template <class Make, class Again>
 waiting_operation waits_never_again(std::string name, Make make, Again again) {
     return {std::move(name), sender_of(make), task_of(make), sender_of(again), {}};
 }
-// One that waits for others, in what is theirs: a timeout is what limits it.
+// An operation that waits for others and has no clock of its own: only a timeout limits it.
 inline waiting_operation without_clock(waiting_operation op) {
     op.has_clock = false;
     return op;
@@ -179,7 +180,7 @@ inline task<bool> ends_with_its_scope(io::context& loop, any_operation op, bool 
         scope.request_stop();
     }
     co_await scope.join();
-    // A handler has no scheduler to come back to.
+    // A handler has no scheduler to return to.
     co_await loop.get_scheduler().schedule();
     if (other.joinable()) other.join();
     co_return waited&& stopped;
@@ -208,7 +209,7 @@ inline task<bool> ends_by_itself(io::context& loop, const waiting_operation& op)
     co_return good;
 }
 
-// In a task on the loop. `threads`: time is real, and another thread may stop.
+// Runs in a task on the loop. If `threads`, time is real, and another thread requests the stop.
 inline task<> stop_in_every_way(io::context& loop, waiting_operation op, bool threads) {
     const time_point began = loop.now();
     for (int how = 0; how != 2; ++how) {
@@ -228,7 +229,7 @@ inline task<> stop_in_every_way(io::context& loop, waiting_operation op, bool th
             const bool elsewhere = co_await ends_with_its_scope(loop, make(), true);
             EXPECT_TRUE(elsewhere) << which << ", scope stopped on another thread";
         }
-        // A simulation's time is exact: each stop took effect at once.
+        // A simulation's time is exact: each stop has taken effect at once.
         if (!threads) {
             EXPECT_LT(loop.now() - began, std::chrono::milliseconds(15)) << which;
         }
@@ -258,7 +259,7 @@ public:
         loop.run_for(std::chrono::minutes(1));
         if (!done) {
             std::cerr << "an operation does not end\n";
-            std::abort();  // nothing that it uses may go
+            std::abort();  // what it uses must not be destroyed
         }
         loop.restart();
         this_thread::sync_wait(scope.join());

@@ -1,4 +1,4 @@
-// What waits for others, stopped in every way: algorithms, scopes, tasks, contracts, run_loop.
+// Operations that wait for others, stopped in every way: algorithms, scopes, tasks, and contracts.
 #include <coppice/contract.hpp>
 #include <coppice/generator.hpp>
 
@@ -144,7 +144,7 @@ TEST_F(every_operation_of_exec, waits_for_a_run_loop_or_a_contract_end_by_every_
         "scheduler::schedule_after of a run_loop",
         [&] { return back(scheduler.schedule_after(1h)); },
         [&] { return back(scheduler.schedule_after(0ms)); });
-    on_loop{loop}(stop_in_every_way(loop, std::move(timer_of_other), true));  // it has a clock
+    on_loop{loop}(stop_in_every_way(loop, std::move(timer_of_other), true));  // has a clock
     other.finish();
     runner.join();
 

@@ -1,4 +1,4 @@
-// The client's requests in every phase, and what handlers wait for, stopped in every way.
+// The client's requests in every phase, and the waits of handlers, stopped in every way.
 #include <coppice/http.hpp>
 #include <coppice/io/simulation.hpp>
 
@@ -20,7 +20,7 @@ using http::response;
 
 using part = std::function<task<>(io::context& loop, io::endpoint to)>;
 
-// A server, and a part that runs on the same loop and then ends it.
+// A server, and a test body that runs on the same loop and then ends the server.
 class every_operation_of_http : public testing::TestWithParam<io::backend> {
 protected:
     void serve(http::router routes, part beside, io::endpoint at = io::loopback(0)) {
@@ -170,7 +170,7 @@ TEST_P(every_operation_of_http, reading_an_answer_by_pieces_ends_by_every_kind_o
                                        "client::open", [&] { return client.open(asks(nobody)); },
                                        [&] { return client.open(asks(to)); }),
                                    real);
-        // Whoever waits for a place at a host.
+        // A request that waits for a connection to its host.
         http::client_options one;
         one.connections_per_host_max = 1;
         http::client limited(loop, one);
@@ -223,7 +223,7 @@ TEST_P(every_operation_of_http, reading_a_body_ends_by_every_kind_of_stop) {
     serve(std::move(routes), [&](io::context& loop, io::endpoint to) -> task<> {
         client.emplace(loop);
         co_await client->connect(to);
-        for (int i = 0; i != 2; ++i) {  // the connection is as good as before
+        for (int i = 0; i != 2; ++i) {  // the connection can be used again
             co_await client->send_all(
                 bytes_of("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n\r\n"));
             std::string answer;
@@ -265,7 +265,7 @@ TEST_P(every_operation_of_http, reading_a_form_ends_by_every_kind_of_stop) {
             EXPECT_EQ(last, nullptr);
             co_return response::text("whole");
         }));
-    // What these keep is lost when they are stopped: nothing has come yet.
+    // A stop loses the parts that these keep. Here no part has arrived yet.
     routes.post(
         "/kept", http::read_body([&](request& q) -> task<response> {
             const auto both = [&]() -> task<> {
@@ -299,9 +299,9 @@ TEST_P(every_operation_of_http, reading_a_form_ends_by_every_kind_of_stop) {
     });
 }
 
-// Nothing of what was taken is lost, and the framing holds: the client sees one whole body.
+// No accepted byte is lost, and the framing holds: the client receives one whole body.
 TEST_P(every_operation_of_http, writing_a_body_ends_by_every_kind_of_stop) {
-    // A Unix socket: what the client does not read fills memory that is known.
+    // A Unix socket, because bytes that the client does not read fill a buffer of known size.
     const std::string name = "@coppice-every-operation-http-" + std::to_string(::getpid());
     bool reading = false;
     http::router routes;

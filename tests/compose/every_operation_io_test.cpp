@@ -19,7 +19,7 @@ using namespace coppice::internal;
 using namespace coppice::test;
 using namespace std::chrono_literals;
 
-// Listens, but its queue of connections is full: further ones get no answer.
+// Listens, but its queue of connections is full: further connections get no answer.
 class silent_address : immovable {
 public:
     silent_address() {
@@ -58,7 +58,7 @@ protected:
     void check(waiting_operation op) {
         on_loop{*loop}(stop_in_every_way(*loop, std::move(op), real));
     }
-    // Over Unix sockets: there what the other side does not read fills memory that is known.
+    // Unix sockets, because bytes that the other side does not read fill a buffer of known size.
     task<> connect_near_pair() {
         const std::string name = "@coppice-every-operation-pair-" + std::to_string(::getpid());
         io::local::acceptor listening(*loop, *io::endpoint::unix_path(name));
@@ -74,18 +74,18 @@ protected:
         near.emplace(*loop);
         on_loop{*loop}(connect_pair());
     }
-    // Sends until the other side's memory is full.
+    // Sends until the other side's buffer is full.
     task<> fill() {
         for (bool full = false; !full;) {
             full = co_await times_out(
                 any_operation(ex::then(writing->send(lot), [](std::size_t) noexcept {})));
         }
     }
-    // Until it is stopped.
+    // Receives until it is stopped.
     task<> drain() {
         for (;;) (void)co_await reading->receive_pooled();
     }
-    // What waits while nobody reads, and ends when somebody does.
+    // Checks an operation that waits while the peer does not read, and ends when the peer reads.
     template <class Make>
     void check_sending(const char* name, Make make) {
         on_loop{*loop}(connect_near_pair());
@@ -106,7 +106,7 @@ protected:
     std::optional<io::local::socket> writing, reading;
     std::array<std::byte, 64> memory{};
     std::array<io::mutable_buffer, 1> pieces{io::mutable_buffer(memory)};
-    // More than lies between two sockets. A simulated connection holds less than 70 KiB.
+    // More than the buffers of two sockets hold. A simulated connection holds less than 70 KiB.
     const std::vector<std::byte> lot = std::vector<std::byte>(real ? 16u << 20 : 256u << 10);
     std::array<io::const_buffer, 1> lots{io::const_buffer(lot)};
 };

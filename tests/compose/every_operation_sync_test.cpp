@@ -11,7 +11,7 @@ namespace {
 using namespace coppice;
 using namespace coppice::test;
 
-// Each object first makes the operation wait, and then lets one operation go on.
+// Each object first makes the operation wait, and then lets one operation complete.
 class every_operation_of_sync : public testing::Test {
 protected:
     void check(waiting_operation op) {
@@ -20,7 +20,7 @@ protected:
     io::context loop;
 };
 
-TEST_F(every_operation_of_sync, locks) {
+TEST_F(every_operation_of_sync, locks_end_by_every_kind_of_stop) {
     async_mutex mutex;
     auto held = mutex.try_lock();
     check(waits(
@@ -47,7 +47,7 @@ TEST_F(every_operation_of_sync, locks) {
         }));
 }
 
-TEST_F(every_operation_of_sync, semaphores) {
+TEST_F(every_operation_of_sync, semaphores_end_by_every_kind_of_stop) {
     async_semaphore permits(1);
     auto taken = permits.try_acquire();
     check(waits(
@@ -58,7 +58,7 @@ TEST_F(every_operation_of_sync, semaphores) {
         }));
 }
 
-TEST_F(every_operation_of_sync, events) {
+TEST_F(every_operation_of_sync, events_end_by_every_kind_of_stop) {
     async_event event;
     check(waits(
         "async_event::wait", [&] { return event.wait(); },
@@ -75,7 +75,7 @@ TEST_F(every_operation_of_sync, events) {
         }));
 }
 
-TEST_F(every_operation_of_sync, latches_and_barriers) {
+TEST_F(every_operation_of_sync, latches_and_barriers_end_by_every_kind_of_stop) {
     async_latch latch(1000);
     check(waits(
         "async_latch::wait", [&] { return latch.wait(); },
@@ -83,7 +83,7 @@ TEST_F(every_operation_of_sync, latches_and_barriers) {
             latch.count_down(1000);
             co_return;
         }));
-    // A stopped waiter has arrived.
+    // A waiter that is stopped has arrived already.
     async_latch counted(1000);
     async_latch last(1);
     check(waits_never_again(
@@ -96,20 +96,20 @@ TEST_F(every_operation_of_sync, latches_and_barriers) {
         [&] { return alone.arrive_and_wait(); }));
 }
 
-TEST_F(every_operation_of_sync, conditions) {
+TEST_F(every_operation_of_sync, conditions_end_by_every_kind_of_stop) {
     async_mutex mutex;
     async_condition changed;
     auto guard = mutex.try_lock();
     check(waits(
         "async_condition::wait", [&] { return changed.wait(*guard); },
         [&]() -> task<> {
-            // Nothing remembers a notification that comes before the wait.
+            // A notification before the wait would have no effect.
             co_await loop.get_scheduler().schedule_after(std::chrono::milliseconds(1));
             changed.notify_one();
         }));
 }
 
-TEST_F(every_operation_of_sync, values_made_once) {
+TEST_F(every_operation_of_sync, values_made_once_end_by_every_kind_of_stop) {
     async_once<int> once;
     async_event event;
     const auto make = [&]() -> task<int> {
@@ -124,7 +124,7 @@ TEST_F(every_operation_of_sync, values_made_once) {
         }));
 }
 
-TEST_F(every_operation_of_sync, channels) {
+TEST_F(every_operation_of_sync, channels_end_by_every_kind_of_stop) {
     channel<int> full(1);
     full.try_send(1);
     check(waits(
@@ -170,7 +170,7 @@ TEST_F(every_operation_of_sync, channels) {
         }));
 }
 
-TEST_F(every_operation_of_sync, one_and_all) {
+TEST_F(every_operation_of_sync, oneshots_broadcasts_and_watches_end_by_every_kind_of_stop) {
     oneshot<int> answer;
     check(waits(
         "oneshot::receive", [&] { return answer.receive(); },
@@ -196,7 +196,7 @@ TEST_F(every_operation_of_sync, one_and_all) {
         }));
 }
 
-TEST_F(every_operation_of_sync, queues_of_the_standard) {
+TEST_F(every_operation_of_sync, queues_of_the_standard_end_by_every_kind_of_stop) {
     const auto closed_is_broken = ex::let_error(
         [](auto) noexcept { return ex::just_error(std::make_error_code(std::errc::broken_pipe)); });
     bounded_queue<int> full(1);
@@ -216,7 +216,7 @@ TEST_F(every_operation_of_sync, queues_of_the_standard) {
         }));
 }
 
-TEST_F(every_operation_of_sync, a_select) {
+TEST_F(every_operation_of_sync, a_select_ends_by_every_kind_of_stop) {
     channel<int> first(1);
     channel<int> second(1);
     check(waits(

@@ -1,6 +1,6 @@
-// A thread inside of fork_join(token, ...) that runs the work of others: that work does not inherit
-// the token, whatever runs it, so that no index of its loops is left out for a stop that is not its
-// own. And a bulk that did leave out indices says that it was stopped.
+// A thread inside fork_join(token, ...) may run unrelated work. That work does not inherit the
+// token, whatever runs it, so its loops leave out no index because of another call's stop. A bulk
+// that does leave out indices completes as stopped.
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/contract/blocking_group.hpp>
 #include <coppice/exec/bulk.hpp>
@@ -30,7 +30,7 @@ namespace ex = coppice::execution;
 using namespace coppice;
 using coppice::this_thread::sync_wait;
 
-// Calls f where a fork_join is in force whose token was stopped: on this thread, and on a worker.
+// Calls f inside a fork_join whose token was stopped: on this thread, and on a worker.
 void below_a_stopped_token(const std::function<void()>& f) {
     inplace_stop_source dead;
     dead.request_stop();
@@ -46,7 +46,7 @@ void below_a_stopped_token(const std::function<void()>& f) {
     pool.run(call);
 }
 
-// A loop of somebody else's: all of its indices are called, on whichever worker.
+// A loop of unrelated work: all its indices are called, on any worker.
 struct loop {
     internal::atomic<int> calls{0};
     internal::atomic<int> complete{0};
@@ -54,7 +54,7 @@ struct loop {
         const auto call = [this](int) { calls.fetch_add(1, internal::relaxed); };
         if (parallel_for(0, 100, call)) complete.fetch_add(1, internal::relaxed);
     }
-    // How often it ran so far; -1 if indices were left out.
+    // Returns how often it has run, or -1 if indices were left out.
     int ran() const noexcept {
         const int times = complete.load(internal::relaxed);
         return calls.load(internal::relaxed) == 100 * times ? times : -1;
@@ -162,7 +162,7 @@ TEST(foreign_token, is_not_in_force_for_what_a_group_of_contracts_runs) {
     });
 }
 
-// By every way to the pool, live and ended, and by each bulk.
+// In each way to reach the pool, running and ended, and for each bulk.
 TEST(foreign_token, does_not_cut_a_bulk_of_the_parallel_backend) {
     for (const bool ended : {false, true}) {
         thread_pool pool(2);
@@ -184,7 +184,7 @@ TEST(foreign_token, does_not_cut_a_bulk_of_the_parallel_backend) {
     }
 }
 
-// The stop of its own ends a bulk between two ranges, and then it has no value.
+// A bulk's own stop ends it between two ranges, and then it completes without a value.
 TEST(own_token, ends_a_bulk_of_the_parallel_backend_with_stopped) {
     for (const bool ended : {false, true}) {
         thread_pool pool(2);
@@ -198,7 +198,7 @@ TEST(own_token, ends_a_bulk_of_the_parallel_backend_with_stopped) {
     }
 }
 
-TEST(own_token, that_comes_in_the_last_call_leaves_a_bulk_its_value) {
+TEST(own_token, stopped_in_the_last_call_leaves_a_bulk_its_value) {
     for (const bool ended : {false, true}) {
         thread_pool pool(2);
         const ex::parallel_scheduler sch(std::make_shared<parallel_backend>(pool));

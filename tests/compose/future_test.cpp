@@ -1,4 +1,4 @@
-// Futures on every scheduler whose threads may block; on a loop's own, taken elsewhere.
+// Futures on every scheduler. A loop's own thread may not block, so another thread waits there.
 #include "compose.hpp"
 
 #include <future>

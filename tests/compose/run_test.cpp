@@ -1,4 +1,4 @@
-// io::run and pools: what a pool computes comes back to the loop.
+// io::run and pools: the result that a pool computes returns to the loop.
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
@@ -66,7 +66,7 @@ TEST_P(run_with_pool_on, a_result_may_come_from_a_pool) {
     }
 }
 
-TEST_P(run_with_pool_on, what_was_left_on_the_loop_by_a_pool_is_waited_for) {
+TEST_P(run_with_pool_on, work_that_a_pool_left_on_the_loop_is_waited_for) {
     bool waited = false;
     const auto work = [&](io::context& loop) {
         return ex::schedule(pool.get_scheduler()) | ex::then([&] {

@@ -24,7 +24,7 @@ ex::task<void> fails() {
     co_return;
 }
 
-TEST(scoped_in_a_task, waits_for_nested_tasks_and_gives_the_result) {
+TEST(scoped_in_a_task, waits_for_nested_tasks_and_returns_the_result) {
     coppice::internal::atomic<int> sum{0};
     const auto run = [](coppice::internal::atomic<int>& all) -> ex::task<int> {
         const int result = co_await ex::scoped([&all](auto scope) -> ex::task<int> {
@@ -36,7 +36,7 @@ TEST(scoped_in_a_task, waits_for_nested_tasks_and_gives_the_result) {
     EXPECT_EQ(std::get<0>(*sync_wait(run(sum))), 7055);
 }
 
-TEST(scoped_in_a_task, an_exception_joins_what_was_spawned_and_leaves) {
+TEST(scoped_in_a_task, an_exception_joins_the_spawned_work_and_leaves) {
     coppice::internal::atomic<int> sum{0};
     const auto run = [](coppice::internal::atomic<int>& all) -> ex::task<std::string> {
         try {
@@ -52,7 +52,7 @@ TEST(scoped_in_a_task, an_exception_joins_what_was_spawned_and_leaves) {
         }
         co_return "";
     };
-    // The two may have been stopped before they began; but they have ended.
+    // The two may have been stopped before they began, but both have ended.
     const std::string said = std::get<0>(*sync_wait(run(sum)));
     EXPECT_EQ(said, "the body after " + std::to_string(sum.load(coppice::internal::relaxed)));
 }
@@ -93,7 +93,7 @@ TEST(scoped_in_a_task, a_stop_ends_it_and_all_nested_work) {
     stopper.join();
 }
 
-// A tree of tasks, each of which spawns its children into the scope of them all.
+// A tree of tasks, each of which spawns its children into the one scope.
 template <class Scope>
 ex::task<void> grow(Scope scope, coppice::internal::atomic<int>& nodes, int depth) {
     nodes.fetch_add(1, coppice::internal::relaxed);

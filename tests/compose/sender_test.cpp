@@ -1,4 +1,4 @@
-// Senders on every scheduler: a value, an error and a stop arrive there alike.
+// Senders on every scheduler: a value, an error, and a stop all arrive there.
 #include "compose.hpp"
 
 namespace {

@@ -1,6 +1,6 @@
-// Plan: stops from other threads, again and again, of everything that joins several operations;
-// awaited in every way. Whoever waits destroys the operation as soon as it has completed, while the
-// stopping threads may still be on their way out of it.
+// Plan: other threads stop, again and again, everything that joins several operations, awaited in
+// every way. The waiter destroys the operation as soon as it has completed, while the requesters
+// may still be returning from it.
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
@@ -21,8 +21,8 @@ using coppice::test::endless_timers;
 using coppice::test::until_stopped;
 using coppice::this_thread::sync_wait;
 
-// Of each shape, in each way of waiting, with each number of threads; fewer where that takes more
-// than a second, because others want the processors.
+// Rounds per shape, way of waiting, and number of threads. A second ends them early, because other
+// tests need the processors.
 constexpr int rounds_most = coppice::test::under_thread_sanitizer    ? 400
                             : coppice::test::under_address_sanitizer ? 1500
                                                                      : 12'500;
@@ -35,8 +35,8 @@ void wait_a_little(int tries) {
     }
 }
 
-// What is stopped in a round: the whole by one thread, through its source or its scope; now and
-// then one child of it by another thread, if there is one.
+// What a round stops: one thread stops the whole, through its source or its scope. Sometimes a
+// second thread, if there is one, stops one child.
 struct round {
     coppice::inplace_stop_source source;
     coppice::inplace_stop_source child;
@@ -62,7 +62,7 @@ public:
         done_.store(0, coppice::internal::relaxed);
         turn_.fetch_add(1, coppice::internal::release);
     }
-    // Until then the round's sources are in use; what they stopped may be gone long before.
+    // The round's sources are in use until then. The operations may be gone long before.
     void wait() {
         while (done_.load(coppice::internal::acquire) != threads_.size()) std::this_thread::yield();
     }
@@ -101,7 +101,7 @@ auto limited(Sndr sndr) {
     return ex::write_env(ex::timeout(std::move(sndr), ex::time_span(1)),
                          ex::prop(ex::get_timed_scheduler, endless_timers()));
 }
-// A child that can be stopped alone.
+// A child that can be stopped on its own.
 auto lonely(round& r) {
     return ex::stop_when(until_stopped(), r.child.get_token());
 }
@@ -142,7 +142,7 @@ auto stopped_by(round& r) {
            ex::upon_stopped([]() noexcept {}) | ex::upon_error([](auto&&) noexcept {});
 }
 
-// One thread blocks for it.
+// A thread blocks until the operation has completed.
 struct sync_wait_for {
     template <class Shape>
     static void run(stoppers& team) {
@@ -156,7 +156,7 @@ struct sync_wait_for {
     }
 };
 
-// A task awaits it, and hops back to its loop.
+// A task awaits the operation, and hops back to its loop.
 struct await_in_task {
     template <class Shape>
     static ex::task<void> all_rounds(stoppers& team) {
@@ -174,7 +174,7 @@ struct await_in_task {
     }
 };
 
-// It is spawned, and its future is waited for: at once, or when it has ended, or nearly so.
+// Spawns it and waits for its future: at once, after its end, or about when it ends.
 struct spawn_as_future {
     template <class Shape>
     static void run(stoppers& team) {
@@ -195,7 +195,7 @@ struct spawn_as_future {
     }
 };
 
-// It is spawned into a scope, which a thread stops; by itself, or in a task on a loop.
+// Spawns it into a scope that a thread stops: alone, or in a task on a loop.
 struct spawn_in_scope {
     template <class Shape>
     static ex::task<void> one(round& r) {

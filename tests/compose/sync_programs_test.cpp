@@ -23,7 +23,7 @@ using internal::relaxed;
 using std::chrono::microseconds;
 using counter = internal::atomic<int>;
 
-// Counts itself in and out; gives the number of those inside.
+// Counts visitors in and out. Returns how many are inside.
 class visit_count {
 public:
     explicit visit_count(counter& c) noexcept : count_(c), inside(c.fetch_add(1, relaxed) + 1) {}
@@ -133,7 +133,7 @@ task<> query(thread_pool& pool, connection& c, microseconds takes) {
     co_await pool.get_scheduler().schedule_after(takes);
 }
 
-// Tasks wait for a permit; a destructor gives back.
+// Tasks wait for a permit. A destructor gives the connection back.
 class lent_by_semaphore {
 public:
     explicit lent_by_semaphore(std::size_t most) : most_(most), turns_(most) {
@@ -168,7 +168,7 @@ private:
     std::vector<std::unique_ptr<connection>> idle_;
 };
 
-// Tasks wait for a condition; what gives back waits for the mutex, and cannot be stopped.
+// Tasks wait for a condition. Giving back waits for the mutex, and cannot be stopped.
 class lent_by_condition {
 public:
     explicit lent_by_condition(std::size_t most) : most_(most) {
@@ -224,7 +224,7 @@ task<int> receive_by_deadline(channel<int>& from, thread_pool&) {
         ++received;
     }
 }
-// Sends at times at which the limits end.
+// Sends at the times at which the limits end.
 task<> send_in_time(channel<int>& to, thread_pool& pool, int count) {
     for (int i = 0; i != count; ++i) {
         co_await to.send(i);
@@ -262,7 +262,7 @@ TYPED_TEST(connections, that_tasks_share_are_used_by_one_at_a_time_and_all_come_
             const microseconds takes(random() % 300), limit(random() % 3000);
             ex::spawn(
                 ex::starts_on(pool.get_scheduler(), ex::timeout(shared.use(pool, takes), limit)),
-                scope.get_token(), [](auto&&) noexcept {});  // many are out of time
+                scope.get_token(), [](auto&&) noexcept {});  // many time out
         }
         if (round % 3 == 2) scope.request_stop();
         this_thread::sync_wait(scope.join());

@@ -1,5 +1,5 @@
-// A stop that one thread passes on to a task, or an operation, with a stop source of its own, while
-// another thread destroys it: what completes inside the stop may be gone before the stop returns.
+// One thread passes a stop on to a task or an operation that has a stop source of its own. The task
+// completes inside the stop, and another thread may destroy it before the stop returns.
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/connect.hpp>
@@ -36,7 +36,7 @@ namespace ex = coppice::execution;
 using coppice::task;
 using coppice::this_thread::sync_wait;
 
-// Runs of one storm: bounded in number and in time.
+// Limits one storm in rounds and in time.
 class storms {
 public:
     bool more() { return ++count_ <= 100'000 && std::chrono::steady_clock::now() < end_; }
@@ -47,11 +47,11 @@ private:
         std::chrono::steady_clock::now() + std::chrono::milliseconds(200);
 };
 
-// What the thread that stops does after a completion inside its stop callback, before it returns to
-// whoever passes the stop on.
+// Called by the requester after a completion inside its stop callback, before it returns to the
+// code that passes the stop on.
 void (*after_completion)() = nullptr;
 
-// Completes when it is stopped, inside its stop callback, after taking that back.
+// Completes when it is stopped, inside its stop callback, which it first deregisters.
 template <class Token, class Complete>
 class until_stop : coppice::immovable {
     struct on_stop {
@@ -67,7 +67,7 @@ public:
     }
 
 private:
-    // The second of the two completes: the registration, and the stop.
+    // The registration and the stop both arrive. The second to arrive completes.
     void arrive() noexcept {
         if (arrived_.exchange(1, coppice::internal::acq_rel) == 0) return;
         callback_.reset();
@@ -105,7 +105,7 @@ struct never {
     }
 };
 
-// The same with a completion token: its operation has a token of its own where the waiter's is of
+// The same with a completion token: its operation has a stop token of its own if the waiter's is of
 // another kind.
 struct reading {
     struct complete {
@@ -120,7 +120,7 @@ struct reading {
         wait->start(coppice::get_stop_token(done.get_env()));
     }
     reading() noexcept {}
-    reading(reading&&) noexcept {}  // it has not begun
+    reading(reading&&) noexcept {}  // moved only before it begins
     std::optional<until_stop<coppice::inplace_stop_token, complete>> wait;
 };
 auto read_until_stopped() {
@@ -128,7 +128,7 @@ auto read_until_stopped() {
                                                                            reading());
 }
 
-// Another thread, which requests the stop of each source that it is handed.
+// A thread that requests the stop of each source it is handed.
 class stopper {
 public:
     stopper() : thread_([this] { run(); }) {}
@@ -148,7 +148,7 @@ public:
 
 private:
     using function = void (*)(void*);
-    // acquire: what the other thread did before
+    // acquire: sees what the other thread did before
     function current() const { return request_.load(coppice::internal::acquire); }
     void hand_over(function f, void* source, bool last) {
         wait_until_done();
@@ -183,7 +183,7 @@ struct flagging_receiver {
     coppice::internal::atomic<int>* completed;
 };
 
-// An operation in memory that shows whether it is written to after its end.
+// An operation in memory that detects writes after the operation's end.
 template <class Sndr, class Source>
 class short_lived {
     using receiver = flagging_receiver<decltype(std::declval<Source&>().get_token())>;
@@ -204,7 +204,7 @@ public:
         op_ = ::new (static_cast<void*>(memory_)) operation(made{sndr, source, completed_});
         ex::start(*op_);
     }
-    // True: it was stopped.
+    // Returns true if it was stopped.
     bool end() {
         for (int i = 0; completed_.load(coppice::internal::acquire) == 0; ++i) {
             if (i < 100) {
@@ -230,8 +230,8 @@ private:
 
 coppice::internal::atomic<int> phase{0};
 
-// The third thread destroys while the first is inside the stop that it passes on: in every order
-// that chance gives, and in the one that hurts.
+// A third thread destroys the operation while the first is inside the stop that it passes on: in
+// the orders that chance gives, and in the worst one.
 template <class Source, class Make>
 void storm(Make make) {
     using sender = decltype(make());
@@ -262,7 +262,7 @@ void storm(Make make) {
         ASSERT_TRUE(op->untouched());
     }
 }
-// The same where the waiting thread runs the loop that the operation goes back to.
+// The same if the waiting thread runs the loop to which the operation returns.
 template <class Source, class Make>
 void storm_in_sync_wait(Make make) {
     stopper other;
@@ -301,24 +301,24 @@ TEST(task_stop, a_task_under_a_source_of_another_kind_may_be_destroyed_as_it_com
     storm<coppice::stop_source>([] { return until_stopped<inplace_stop_source>(); });
     storm<single_inplace_stop_source>([] { return until_stopped<inplace_stop_source>(); });
 }
-TEST(task_stop, a_task_that_awaits_one_with_its_own_source_may_be_destroyed_as_it_completes) {
+TEST(task_stop, a_task_that_awaits_a_task_with_its_own_source_may_be_destroyed_as_it_completes) {
     storm<inplace_stop_source>([] { return parent_of_stopped<single_inplace_stop_source>(); });
     storm<coppice::stop_source>([] { return parent_of_stopped<single_inplace_stop_source>(); });
 }
 TEST(task_stop, a_task_that_reads_by_a_token_may_be_destroyed_as_it_completes) {
     storm<single_inplace_stop_source>([] { return reads_until_stopped(); });
 }
-TEST(task_stop, so_may_an_operation_with_a_completion_token) {
+TEST(task_stop, an_operation_with_a_completion_token_may_be_destroyed_as_it_completes) {
     storm<single_inplace_stop_source>([] { return read_until_stopped(); });
     storm<coppice::stop_source>([] { return read_until_stopped(); });
 }
-TEST(task_stop, so_may_a_task_that_goes_back_to_the_loop_that_waits) {
+TEST(task_stop, a_task_that_returns_to_the_waiting_loop_may_be_destroyed_as_it_completes) {
     storm_in_sync_wait<inplace_stop_source>(
         [] { return until_stopped<single_inplace_stop_source>(); });
     storm_in_sync_wait<coppice::stop_source>(
         [] { return parent_of_stopped<single_inplace_stop_source>(); });
 }
-TEST(task_stop, so_may_a_task_that_goes_back_to_another_loop) {
+TEST(task_stop, a_task_that_returns_to_another_loop_may_be_destroyed_as_it_completes) {
     ex::run_loop loop;
     std::thread runner([&] { loop.run(); });
     storm_in_sync_wait<inplace_stop_source>([&] {
@@ -327,7 +327,7 @@ TEST(task_stop, so_may_a_task_that_goes_back_to_another_loop) {
     loop.finish();
     runner.join();
 }
-TEST(task_stop, so_may_the_tasks_of_a_scope) {
+TEST(task_stop, the_tasks_of_a_scope_may_be_destroyed_as_they_complete) {
     stopper other;
     for (storms left; left.more();) {
         ex::counting_scope scope;

@@ -1,6 +1,6 @@
-// Plan: a timeout whose sender answers the stop: with each adaptor that does so, around each kind
-// of operation, the result is timed_out, every time. A deadline that is nobody's timeout ends the
-// operation itself, from behind a timeout and from in front of one.
+// Plan: a timeout whose sender answers the stop with a value or an error. With each adaptor that
+// can do so, around each kind of operation, the result is timed_out, every time. A deadline that
+// comes from no timeout ends the operation itself, inside a timeout and outside.
 #include "compose.hpp"
 
 #include "../io/rings.hpp"
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 using this_thread::sync_wait;
 
-// Whether the sender, which waits for an hour, has timed out.
+// Returns a sender of true if `sndr`, which waits for an hour, has timed out.
 template <class Sndr>
 auto times_out(Sndr sndr, std::chrono::nanoseconds limit) {
     return ex::timeout(std::move(sndr), limit) | ex::then([](auto&&...) { return false; }) |
@@ -41,7 +41,7 @@ using erased = ex::any_sender<
     ex::completion_signatures<ex::set_value_t(), ex::set_error_t(std::error_code),
                               ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>>;
 
-// A way of answering the stop of an operation, and whether a timeout of it is late.
+// A way of answering the stop of an operation, and a check that a timeout of it has timed out.
 struct answer {
     const char* name;
     std::function<task<bool>(std::chrono::nanoseconds)> times_out;
@@ -50,7 +50,7 @@ template <class Make>
 task<bool> in_a_task(Make make, std::chrono::nanoseconds limit) {
     co_return co_await times_out(make(), limit);
 }
-// Of what make() gives.
+// Makes every answer around the operations of make().
 template <class Make>
 std::vector<answer> each_answer(Make make) {
     std::vector<answer> all;
@@ -71,10 +71,10 @@ std::vector<answer> each_answer(Make make) {
     add("any_sender", [=] { return erased(done() | ex::upon_stopped([] {})); });
     return all;
 }
-// Erased: so that not every operation is compiled in every way.
+// Erased, so that not every operation is compiled with every answer.
 using make_erased = std::function<erased()>;
 
-// Around the ticks of a timer wheel.
+// Limits around the ticks of a timer wheel.
 constexpr std::chrono::nanoseconds limits[] = {0ns, 1us, 300us, 500us, 523'456ns, 1ms, 1'100us};
 
 class answered_timeout : public testing::TestWithParam<io::backend> {
@@ -137,7 +137,7 @@ TEST_P(answered_timeout, of_a_timeout_has_timed_out) {
     }
 }
 
-// Each deadline of these is nobody's timeout: the operation stops by itself, and that is answered.
+// These deadlines come from no timeout: the operation ends by itself, and that is answered.
 TEST_P(answered_timeout, leaves_other_deadlines_to_the_operation) {
     const auto soon = [this] {
         return ex::prop(ex::get_deadline, ex::instant(loop.now() + std::chrono::milliseconds(1)));
@@ -164,7 +164,7 @@ TEST_P(answered_timeout, leaves_other_deadlines_to_the_operation) {
     stops("behind a task", [&] { return ex::write_env(ex::timeout(waits(timer), 1h), soon()); });
 }
 
-// A loop for timers that are not of io.
+// A loop whose timers do not belong to io.
 class loop_thread : immovable {
 public:
     auto scheduler() noexcept { return loop_.get_scheduler(); }
@@ -178,7 +178,7 @@ private:
     std::thread runner_{[this] { loop_.run(); }};
 };
 
-// The timer is on sync_wait's loop, the operation on another one.
+// The timer is on sync_wait's loop, and the operation is on another.
 void check_elsewhere(const make_erased& make) {
     for (const answer& each : each_answer(make)) {
         for (const std::chrono::nanoseconds limit : limits) {
@@ -207,8 +207,8 @@ TEST(other_threads_timeout, that_is_answered_has_timed_out) {
     check_elsewhere([&] { return erased(timer.wait_for(1h)); });
 }
 
-// The end of the timeout alone says nothing: a value that comes before its timer does is in time.
-TEST(run_loop_timeout, is_not_for_a_late_value_that_comes_before_the_timer) {
+// A late value is in time if it comes before the timer does.
+TEST(run_loop_timeout, accepts_a_late_value_that_comes_before_the_timer) {
     loop_thread loop;
     const auto slow = [&] {
         return ex::schedule(loop.scheduler()) | ex::then([] {

@@ -1,5 +1,5 @@
-// timeout of a whole task, awaited by a task: the timer is that of where the task runs, or one that
-// is named: at the timeout, or around the task at the root.
+// A timeout of a whole task, awaited by a task. The timer is that of the scheduler on which the
+// task runs, or one that is named at the timeout or around the root task.
 #include "compose.hpp"
 
 #include <coppice/io/run.hpp>
@@ -15,7 +15,7 @@ using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 
-// Two operations after each other, of which a timeout of either alone would see a half.
+// Two operations in sequence: a timeout of either one alone would see only half of the time.
 task<int> two_waits(io::context& loop, std::chrono::nanoseconds each) {
     io::timer timer(loop);
     co_await timer.wait_for(each);
@@ -28,7 +28,7 @@ struct task_timeouts : testing::Test {
     using scheduler_type = decltype(std::declval<Place&>().scheduler());
     static constexpr bool timed = ex::timed_scheduler<scheduler_type>;
 
-    // A place without timers is told where they are.
+    // Names the timers if the place has none.
     template <class Sndr>
     auto limited(Sndr sndr, std::chrono::nanoseconds limit) {
         if constexpr (timed) {
@@ -38,8 +38,8 @@ struct task_timeouts : testing::Test {
                                  ex::prop(ex::get_timed_scheduler, clock.loop().get_scheduler()));
         }
     }
-    // What a task in the place gets that awaits the other one for so long: -1, timed out; -2, some
-    // other error; -3, it went on elsewhere.
+    // Returns what a task in the place gets that awaits two_waits() with this limit: -1 if it timed
+    // out, -2 for any other error, -3 if it continued elsewhere.
     task<int> wait(std::chrono::nanoseconds each, std::chrono::nanoseconds limit) {
         int got = 0;
         try {
@@ -58,7 +58,7 @@ struct task_timeouts : testing::Test {
 };
 TYPED_TEST_SUITE(task_timeouts, test::all_places, );
 
-TYPED_TEST(task_timeouts, a_task_that_is_in_time_gives_its_value) {
+TYPED_TEST(task_timeouts, a_task_that_is_in_time_returns_its_value) {
     EXPECT_EQ(std::get<0>(*this->run(this->wait(100us, 1h))), 7);
 }
 
@@ -73,14 +73,14 @@ TYPED_TEST(task_timeouts, an_inner_timeout_ends_the_inner_task_alone) {
     EXPECT_EQ(std::get<0>(*this->run(outer(*this))), -1);
 }
 
-TYPED_TEST(task_timeouts, a_stop_from_outside_is_a_stop_and_no_timeout) {
+TYPED_TEST(task_timeouts, a_stop_from_outside_is_not_a_timeout) {
     io::timer timer(this->clock.loop());
     auto first = ex::when_any(ex::starts_on(this->place.scheduler(), this->wait(1h, 1h)),
                               timer.wait_for(1ms) | ex::then([] { return 3; }));
     EXPECT_EQ(std::get<0>(*this_thread::sync_wait(std::move(first))), 3);
 }
 
-// Where the timer is named once, around the root: no task below names it again.
+// The timer is named once, around the root. No task below names it again.
 template <class Place>
 struct inherited_timeouts : testing::Test {
     // As in task_timeouts.
@@ -109,7 +109,7 @@ struct inherited_timeouts : testing::Test {
 };
 TYPED_TEST_SUITE(inherited_timeouts, test::all_places, );
 
-TYPED_TEST(inherited_timeouts, a_task_that_is_in_time_gives_its_value) {
+TYPED_TEST(inherited_timeouts, a_task_that_is_in_time_returns_its_value) {
     EXPECT_EQ(this->run(this->wait(100us, 1h)), 7);
     EXPECT_EQ(this->run(this->wait_below(3, 100us, 1h)), 7);
 }
@@ -138,14 +138,14 @@ TYPED_TEST(inherited_timeouts, an_outer_timeout_ends_all_below_by_a_stop) {
     EXPECT_EQ(this->run(outer(*this)), -1);
 }
 
-TYPED_TEST(inherited_timeouts, a_stop_from_outside_is_a_stop_and_no_timeout) {
+TYPED_TEST(inherited_timeouts, a_stop_from_outside_is_not_a_timeout) {
     io::timer timer(this->clock.loop());
     auto first = ex::when_any(this->rooted(this->wait_below(2, 1h, 1h)),
                               timer.wait_for(1ms) | ex::then([] { return 3; }));
     EXPECT_EQ(std::get<0>(*this_thread::sync_wait(std::move(first))), 3);
 }
 
-// The timer, the task and a stop end at about the same time, each on another thread.
+// The timer, the task, and a stop end at about the same time, each on another thread.
 TYPED_TEST(inherited_timeouts, race_with_the_task_and_a_stop_and_end_once_in_their_place) {
     constexpr int rounds = 50;
     for (int i = 0; i != rounds; ++i) {
@@ -160,8 +160,8 @@ TYPED_TEST(inherited_timeouts, race_with_the_task_and_a_stop_and_end_once_in_the
     }
 }
 
-// Tasks that run side by side, on other threads than their timers.
-TYPED_TEST(inherited_timeouts, serve_tasks_side_by_side) {
+// Tasks that run concurrently, on other threads than their timers.
+TYPED_TEST(inherited_timeouts, serve_concurrent_tasks) {
     auto both = [](inherited_timeouts<TypeParam>& self) -> task<int> {
         const auto [a, b] =
             co_await wait_for_tasks(self.wait_below(1, 1h, 1ms), self.wait_below(1, 10us, 1h));
@@ -172,8 +172,8 @@ TYPED_TEST(inherited_timeouts, serve_tasks_side_by_side) {
     EXPECT_EQ(this->run(both(*this)), 1);
 }
 
-// Nobody names the loop's timers: the task above runs on it.
-TYPED_TEST(inherited_timeouts, are_those_of_the_task_above_after_a_hop) {
+// The loop's timers are not named: the parent task runs on the loop.
+TYPED_TEST(inherited_timeouts, are_those_of_the_parent_task_after_a_hop) {
     auto child = [](inherited_timeouts<TypeParam>& self) -> task<int> {
         const int late = co_await self.wait_below(1, 1h, 1ms);
         const int in_time = co_await self.wait_below(1, 10us, 1h);
@@ -191,7 +191,7 @@ TYPED_TEST(inherited_timeouts, are_those_of_the_task_above_after_a_hop) {
         std::tuple(2));
 }
 
-// An operation of a loop says for certain where its timers are. Nobody runs the loop that is named.
+// An operation of a loop always knows its timers. No thread runs the loop that is named.
 TEST(task_timeout, of_an_operation_takes_its_loops_timers_before_those_named_around_the_task) {
     test::clock_loop clock;
     thread_pool pool(1);
@@ -222,22 +222,24 @@ task<bool> starts_a_timeout_on(Pool& pool, io::context& loop) {
     co_return false;
 }
 
-// No task: the pool's scheduler is all that the sender's environment names, and it has no timers.
-TEST(task_timeout, of_a_sender_that_it_starts_on_a_pool_has_the_tasks_timers) {
+// Without a task, the sender's environment names only the scheduler of the pool's group, which has
+// no timers.
+TEST(task_timeout, of_a_sender_that_it_starts_on_a_group_has_the_tasks_timers) {
     test::clock_loop clock;
     contract_pool pool(1);
-    EXPECT_EQ(this_thread::sync_wait(ex::starts_on(clock.loop().get_scheduler(),
-                                                   starts_a_timeout_on(pool, clock.loop()))),
+    EXPECT_EQ(this_thread::sync_wait(ex::starts_on(
+                  clock.loop().get_scheduler(), starts_a_timeout_on(pool.group(), clock.loop()))),
               std::tuple(true));
     EXPECT_EQ(this_thread::sync_wait(
-                  ex::write_env(starts_a_timeout_on(pool, clock.loop()),
+                  ex::write_env(starts_a_timeout_on(pool.group(), clock.loop()),
                                 ex::prop(ex::get_timed_scheduler, clock.loop().get_scheduler()))),
               std::tuple(true));
-    EXPECT_EQ(io::run([&pool](io::context& loop) { return starts_a_timeout_on(pool, loop); }),
-              true);
+    EXPECT_EQ(
+        io::run([&pool](io::context& loop) { return starts_a_timeout_on(pool.group(), loop); }),
+        true);
 }
 
-// The timer is started when the sender has been.
+// The timer starts after the sender has started.
 TEST(task_timeout, of_a_sender_whose_start_takes_long_counts_from_its_end) {
     io::simulation world(1, io::simulated_faults::none());
     io::context loop(world);
@@ -268,8 +270,8 @@ TEST(task_timeout, of_a_sender_whose_start_takes_long_counts_from_its_end) {
     EXPECT_LT(end - begin, 31ms);
 }
 
-// An operation of a loop keeps the deadline by itself; that is a timeout, however short the limit.
-TEST(task_timeout, of_an_operation_and_no_time_is_a_timeout) {
+// An operation of a loop observes the deadline itself. That is a timeout, however short the limit.
+TEST(task_timeout, of_zero_around_an_operation_is_a_timeout) {
     test::clock_loop clock;
     auto limits = [](io::context& loop, std::chrono::nanoseconds limit) -> task<bool> {
         io::timer timer(loop);
@@ -286,8 +288,8 @@ TEST(task_timeout, of_an_operation_and_no_time_is_a_timeout) {
     }
 }
 
-// What a task's scheduler can do is known only when it runs.
-TEST(task_timeout, where_no_timer_is_stops_the_process) {
+// The abilities of a task's scheduler are known only at run time.
+TEST(task_timeout, without_a_timer_stops_the_process) {
     EXPECT_DEATH(
         {
             test::clock_loop timers;
@@ -295,15 +297,16 @@ TEST(task_timeout, where_no_timer_is_stops_the_process) {
             auto forgets = [](io::context& loop) -> task<int> {
                 co_return co_await ex::timeout(two_waits(loop, 1ms), 1s);
             };
-            this_thread::sync_wait(ex::starts_on(pool.get_scheduler(), forgets(timers.loop())));
+            this_thread::sync_wait(
+                ex::starts_on(pool.group().get_scheduler(), forgets(timers.loop())));
         },
         "a timer was asked of a scheduler that has none: name one");
     EXPECT_DEATH(
         {
             test::clock_loop timers;
             contract_pool pool(1);
-            this_thread::sync_wait(
-                ex::starts_on(pool.get_scheduler(), starts_a_timeout_on(pool, timers.loop())));
+            this_thread::sync_wait(ex::starts_on(pool.group().get_scheduler(),
+                                                 starts_a_timeout_on(pool.group(), timers.loop())));
         },
         "a timer was asked of a scheduler that has none: name one");
 }

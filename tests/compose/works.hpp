@@ -1,7 +1,8 @@
-// What the algorithms_* tests share: a sender in every place where its receiver is not the test's.
+// Shared by the algorithms_* tests: a sender in every place where the library makes its receiver.
 #pragma once
-// There a receiver takes what is declared and nothing else: awaited in a task, as a child of
-// when_all, of timeout, and of spawn. A file holds few algorithms: each is compiled in all places.
+// Such a receiver takes only the declared completions: in a task that awaits the sender, and as a
+// child of when_all, of timeout, and of spawn. Each file has few algorithms, because each is
+// compiled in all places.
 
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
@@ -16,7 +17,7 @@ namespace coppice::test {
 namespace ex = coppice::execution;
 inline constexpr ex::time_span an_hour(3'600'000'000'000);
 
-// Whatever it sends, nothing is left of it.
+// Discards all results.
 template <class Sndr>
 auto quiet(Sndr sndr) {
     return std::move(sndr) | ex::then([](auto&&...) noexcept {}) |
@@ -28,7 +29,7 @@ ex::task<void> awaits(Sndr sndr) {
     co_await std::move(sndr);
 }
 
-// make() gives a sender of one value completion.
+// make() returns a sender with one value completion.
 template <class Make>
 void works(Make make) {
     EXPECT_TRUE(this_thread::sync_wait(awaits(make())).has_value());

@@ -7,8 +7,8 @@
 # differ, so what can fail the test is what no neighbor can change: the lines that the room adds,
 # and with clang the types, declarations and expressions that the compiler made of them, and its
 # memory. Processor time is shown, the best of several turns, and fails nothing: even its ratio to
-# the time of the same standard headers moves by a tenth. The ceiling of the lines leaves 2 per
-# cent, since two compilers break the same lines differently. Lower the ceilings when the figures
+# the time of the same standard headers moves by a tenth. The ceiling of the lines leaves 2
+# percent, since two compilers break the same lines differently. Lower the ceilings when the figures
 # fall.
 set -euo pipefail
 
@@ -45,7 +45,7 @@ entities() {
     { "$compiler" "${flags[@]}" -fsyntax-only -Xclang -print-stats "$1" 2>&1 || true; } |
         awk '/ (types|decls|stmts\/exprs) total/ { n += $1 } END { print n + 0 }'
 }
-# The peak memory of compiling a file, in MB; 0 where nobody measures it.
+# Prints the peak memory of compiling a file, in MB; 0 if it cannot be measured.
 megabytes() {
     [ -x /usr/bin/time ] || { echo 0 && return; }
     /usr/bin/time -f %M -o "$work/memory" "$compiler" "${flags[@]}" -O2 -c "$1" -o /dev/null

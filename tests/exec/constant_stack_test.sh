@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A million immediate completions in every loop of room exec use constant stack, at every
-# optimisation level and under the address sanitizer: no loop relies on tail calls.
+# optimization level and under the address sanitizer: no loop relies on tail calls.
 #
 #   constant_stack_test.sh COMPILER INCLUDE
 set -euo pipefail

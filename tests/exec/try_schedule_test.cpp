@@ -7,11 +7,15 @@
 #include <coppice/exec/try_schedule.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/pool/contract_pool.hpp>
+#include <coppice/pool/internal/workers.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
+#include <coppice/token/block_latch.hpp>
 
 #include <gtest/gtest.h>
 
+#include <mutex>
 #include <thread>
 
 namespace {
@@ -30,6 +34,12 @@ static_assert(ex::try_scheduler<io::context::scheduler>);
 static_assert(ex::try_scheduler<decltype(std::declval<thread_pool&>().get_scheduler())>);
 static_assert(ex::would_block_t() == ex::would_block_t());
 
+struct ignorant {
+    using receiver_concept = ex::receiver_tag;
+    void set_value() && noexcept {}
+    void set_stopped() && noexcept {}
+};
+
 // Gives 1 if it was scheduled, 0 if it would have blocked.
 template <class Sch>
 auto tried(Sch sch) {
@@ -41,7 +51,7 @@ template <class Pool>
 class try_schedule_on : public testing::Test {};
 using every_pool = testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
                                   stealing_pool<mutex_deques>, stealing_pool<kept_deques>,
-                                  stealing_pool<counted_deques>>;
+                                  stealing_pool<counted_deques>, contract_pool>;
 TYPED_TEST_SUITE(try_schedule_on, every_pool);
 
 TYPED_TEST(try_schedule_on, runs_on_a_worker_when_the_queue_is_free) {
@@ -84,14 +94,90 @@ TEST(try_schedule, of_a_stopped_receiver_completes_as_stopped) {
     }
 }
 
-TEST(try_schedule, on_a_locked_queue_sends_would_block) {
-    mutex_queue queue;
-    struct item : internal::work_item {
-        item() noexcept : work_item(nullptr) {}
-    };
-    item one;
-    EXPECT_TRUE(queue.try_push(&one));
-    EXPECT_EQ(queue.pop(), &one);
+// Names a private member: an explicit instantiation may.
+template <class Tag, auto member>
+struct opened {
+    friend constexpr auto member_of(Tag) noexcept { return member; }
+};
+using one_queue = internal::basic_pool<internal::shared_queue<mutex_queue>>;
+using own_deques = internal::basic_pool<internal::stealing_queues<kept_deques>>;
+struct lock_of_queue {
+    friend constexpr auto member_of(lock_of_queue) noexcept;
+};
+template struct opened<lock_of_queue, &mutex_queue::mutex_>;
+struct state_of_one_queue {
+    friend constexpr auto member_of(state_of_one_queue) noexcept;
+};
+template struct opened<state_of_one_queue, &one_queue::shared_>;
+struct queue_of_one_queue {
+    friend constexpr auto member_of(queue_of_one_queue) noexcept;
+};
+template struct opened<queue_of_one_queue, &internal::shared_queue<mutex_queue>::queue_>;
+struct state_of_own_deques {
+    friend constexpr auto member_of(state_of_own_deques) noexcept;
+};
+template struct opened<state_of_own_deques, &own_deques::shared_>;
+struct outside_of_own_deques {
+    friend constexpr auto member_of(outside_of_own_deques) noexcept;
+};
+template struct opened<outside_of_own_deques, &internal::stealing_queues<kept_deques>::outside_>;
+
+// Another thread is inside the queue while this lives.
+class occupied {
+public:
+    explicit occupied(mutex_queue& queue)
+        : thread_([this, &lock = queue.*member_of(lock_of_queue())] {
+              const std::lock_guard inside(lock);
+              entered_.set();
+              leave_.wait();
+          }) {
+        entered_.wait();
+    }
+    ~occupied() {
+        leave_.set();
+        thread_.join();
+    }
+
+private:
+    block_latch entered_;
+    block_latch leave_;
+    std::thread thread_;
+};
+
+// Expects that try_schedule sends the error inside its start while the queue is occupied, queues
+// nothing, and runs when the queue is free.
+template <class Sch>
+void expect_would_block(Sch sch, mutex_queue& queue) {
+    {
+        const occupied held(queue);
+        bool sent = false;
+        auto operation = ex::connect(
+            ex::try_schedule(sch) | ex::then([]() noexcept { ADD_FAILURE() << "it ran"; }) |
+                ex::upon_error([&sent](ex::would_block_t) noexcept { sent = true; }),
+            ignorant());
+        ex::start(operation);
+        EXPECT_TRUE(sent);
+    }
+    int ran = 0;
+    while (ran == 0) ran = std::get<0>(*sync_wait(tried(sch)));  // a worker may look
+}
+
+TEST(try_schedule, on_a_queue_that_another_thread_holds_sends_would_block) {
+    queue_pool<mutex_queue> pool(1);
+    auto& state = *(pool.*member_of(state_of_one_queue()));
+    expect_would_block(pool.get_scheduler(), state.queues.*member_of(queue_of_one_queue()));
+}
+
+TEST(try_schedule, to_workers_whose_outside_queue_is_held_sends_would_block) {
+    stealing_pool<kept_deques> pool(1);
+    auto& state = *(pool.*member_of(state_of_own_deques()));
+    expect_would_block(pool.get_scheduler(), state.queues.*member_of(outside_of_own_deques()));
+}
+
+TEST(try_schedule, to_a_node_whose_inbox_is_held_sends_would_block) {
+    stealing_pool<kept_deques> pool(1);
+    auto& state = *(pool.*member_of(state_of_own_deques()));
+    expect_would_block(pool.get_scheduler(0), state.nodes[0]->inbox);
 }
 
 TEST(try_schedule, of_a_run_loop_and_inline_never_blocks) {

@@ -1,5 +1,5 @@
-// http/client.hpp: whatever a server answers, and however it arrives, the client ends, in bounds,
-// and says the same. Client and server are in a simulated world, so a run takes no time.
+// http/client.hpp: whatever a server answers, and in whatever pieces, the client ends, stays within
+// its limits, and reports the same. The world is simulated, so a run takes no real time.
 #include <coppice/http/client.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
@@ -22,7 +22,7 @@ using test::detached;
 using test::verify;
 using test::verify_equal;
 
-// Answers one connection with pieces of `bytes`, then says that nothing more comes.
+// Answers one connection with pieces of `bytes`, then shuts down sending.
 detached serve(io::tcp::acceptor& acceptor, io::context& loop, std::string_view bytes,
                std::size_t first, std::size_t others) {
     std::error_code ec;
@@ -56,7 +56,7 @@ task<> ask(http::client& client, io::endpoint to, std::string_view method, std::
                " " + std::string(answer.trailer("X").value_or("-")) + " ";
         said.append(answer.body());
     } catch (const std::system_error&) {
-        said = "refused";  // an answer that is wrong in two ways, for the one that is seen first
+        said = "refused";  // an answer with two faults is refused for the first that is found
     }
 }
 detached run(task<> t) {

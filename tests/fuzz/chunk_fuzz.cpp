@@ -1,5 +1,5 @@
-// http/parse.hpp, chunked bodies: whole, split and bytewise agree; what is accepted, chunked again
-// in another way, decodes to the same; http_parser finds the same payload and the same end.
+// http/parse.hpp, chunked bodies: whole, split, and bytewise input agree. An accepted body, chunked
+// again in another way, decodes to the same. http_parser finds the same payload and the same end.
 #include <coppice/http/parse.hpp>
 
 #include <algorithm>

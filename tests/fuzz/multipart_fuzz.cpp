@@ -1,4 +1,4 @@
-// http/multipart.hpp: whole, split and bytewise agree; a form that is written is read as it was.
+// http/multipart.hpp: whole, split, and bytewise input agree. A written form is read as it was.
 #include <coppice/http/multipart.hpp>
 
 #include <algorithm>
@@ -40,8 +40,8 @@ void written_is_read(std::string_view content, test::guarded_bytes& memory) {
     }
 }
 
-// What an accepted form has before its last boundary is no boundary behind a bare CR or LF, which
-// tolerant readers take for one.
+// Before its last boundary, an accepted form has no boundary after a bare CR or LF, which tolerant
+// readers would accept.
 void tolerant_readers_agree(std::string_view bytes, std::string_view said) {
     if (!said.ends_with("[end]")) return;
     const std::size_t last = bytes.find("--B--");
@@ -74,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     tolerant_readers_agree(bytes, whole);
     written_is_read(bytes, memory);
 
-    // What names of files become leads nowhere.
+    // A sanitized file name leads to no other directory.
     const std::string name = http::safe_file_name(bytes);
     verify(name.size() <= 255 && name.find_first_of("/\\\r\n") == name.npos, "an unsafe name");
     verify(name.find('\0') == name.npos && !name.starts_with('.'), "an unsafe name");

@@ -1,8 +1,8 @@
 // A second opinion for the fuzzers: http_parser 2.9, which Node.js used before llhttp.
 #pragma once
-// One direction only: what coppice accepts, http_parser must accept and read the same way. It
-// accepts far more (bare LF, folded lines, repeated lengths that agree), which proves nothing about
-// us.
+// The comparison has one direction: http_parser must accept what coppice accepts, and read it the
+// same way. http_parser accepts far more (bare LF, folded lines, repeated lengths that agree),
+// which proves nothing about coppice.
 
 #ifdef FUZZ_WITH_ORACLE
 
@@ -18,7 +18,7 @@
 
 namespace coppice::test {
 
-// What http_parser made of bytes that are at most one message.
+// How http_parser reads bytes that are at most one message.
 class second_opinion {
 public:
     std::string method;
@@ -31,7 +31,7 @@ public:
     bool chunked = false;
     bool head_ended = false;
     bool message_ended = false;
-    std::string error;  // "" or http_parser's name for what is wrong
+    std::string error;  // "", or http_parser's name of the fault
 
     explicit second_opinion(std::string_view bytes) {
         http_parser_settings settings;

@@ -1,5 +1,5 @@
-// http/parse.hpp, request heads: whole, bytewise and split agree; what is accepted, written out
-// again, is accepted again as the same; http_parser reads it the same way.
+// http/parse.hpp, request heads: whole, bytewise, and split input agree. An accepted head, written
+// out again, is accepted as the same head. http_parser reads it the same way.
 #include <coppice/http/internal/scan.hpp>
 #include <coppice/http/parse.hpp>
 
@@ -19,7 +19,7 @@ using namespace coppice;
 using test::verify;
 using test::verify_equal;
 
-// The first byte of an input chooses, so that small limits are met as often as large ones.
+// The first byte of an input chooses the limits, so that small ones occur as often as large ones.
 http::limits limits_for(unsigned char choice) {
     http::limits limit;
     if ((choice & 1) != 0) limit.target_bytes_max = 12;
@@ -35,8 +35,9 @@ std::string parse(std::string_view bytes, const http::limits& limit, test::guard
     return test::describe(result, head);
 }
 
-// All deliveries in one pass: a parser that is fed bytewise says at which prefix the answer falls,
-// and there the pure function must give it, one byte earlier not yet, and for the whole still.
+// All deliveries in one pass. A parser that is fed bytewise tells at which prefix the result is
+// known. The pure function must return that result for this prefix and for the whole input, and no
+// result for one byte less.
 void deliveries_agree(std::string_view bytes, const http::limits& limit, const std::string& whole,
                       test::guarded_bytes& memory) {
     http::head_parser growing(limit);
@@ -77,11 +78,11 @@ bool unclear_connection(const http::field& f) {
             f.value.find(',') != f.value.npos);
 }
 
-// Where http_parser may differ on a head that is fine:
+// Differences of http_parser that are permitted on a valid head:
 //  - it knows a fixed list of methods;
 //  - in HTTP/1.0 it lets keep-alive win over close (RFC 9112 section 9.3 says otherwise);
 //  - it reads Proxy-Connection as Connection, and misses options in lists that start like another;
-//  - it keeps the whitespace behind a value;
+//  - it keeps the whitespace after a value;
 //  - it takes any name that begins with Transfer-Encoding for a sign of that field.
 void oracle_agrees(std::string_view bytes, const http::request_head& head) {
     const test::second_opinion other(bytes);

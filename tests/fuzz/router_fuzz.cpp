@@ -1,5 +1,5 @@
 // http/router.hpp: the tree finds what a plain search through all patterns finds, and no parameter
-// that it gives leads upward.
+// that it returns leads to a parent directory.
 #include <coppice/http/router.hpp>
 
 #include <cstddef>
@@ -22,7 +22,7 @@ using http::internal::match_status;
 using test::verify;
 using test::verify_equal;
 
-std::vector<std::string> split(std::string_view text) {  // at slashes, behind the first
+std::vector<std::string> split(std::string_view text) {  // at slashes, after the first
     std::vector<std::string> segments;
     for (std::size_t at = 0; at != text.npos;) {
         const std::size_t next = text.find('/', at + 1);
@@ -53,8 +53,8 @@ struct route {
     std::string pattern;
 };
 
-// How well a pattern matches: one letter a segment, the better kind the smaller one, then the
-// parameters. Nothing: it does not match.
+// Returns how well a pattern matches: one letter per segment, smaller for a better kind, and then
+// the parameters. Returns nothing if it does not match.
 struct fit {
     std::string kinds;
     std::string parameters;
@@ -94,7 +94,7 @@ std::string expected(const std::vector<route>& routes, method verb, const std::s
     if (leads_astray(path)) return "bad path";
     std::optional<fit> best;
     std::size_t number = 0;
-    bool best_is_own = false;  // a GET that answers HEAD stands behind HEAD's own route
+    bool best_is_own = false;  // HEAD's own route comes before a GET that answers HEAD
     http::internal::method_set allowed;
     for (const route& r : routes) {
         const std::optional<fit> found = compare(r.pattern, path);
@@ -131,7 +131,7 @@ std::string actual(const http::internal::route_table<std::size_t>& table, method
 
 }  // namespace
 
-// An input is lines: patterns, each behind a letter for its method, and at last the path.
+// An input consists of lines: patterns, each after a letter for its method, and last the path.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static test::guarded_bytes memory(1 << 14);
     if (size > 10'000) return 0;

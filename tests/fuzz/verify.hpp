@@ -1,4 +1,4 @@
-// How a fuzzer says that it has found something.
+// How a fuzzer reports a finding.
 #pragma once
 
 #include <cstdio>

@@ -15,9 +15,11 @@ constexpr const char* header = "include/coppice/pool/internal/parking.hpp";
 // worker does. The workers are dealt to the lots, beginning with the second; all adders are near
 // the first. Movers take all items out of the others' sight, and give back all but one.
 enum class taking { one, share };
-template <int Adders, int Workers, int Lots = 1, taking Takes = taking::one>
+enum class adding { outside, on_worker };
+template <int Adders, int Workers, int Lots = 1, taking Takes = taking::one,
+          adding Adds = adding::outside>
 struct adders_and_workers
-    : model::test<adders_and_workers<Adders, Workers, Lots, Takes>, Adders + Workers> {
+    : model::test<adders_and_workers<Adders, Workers, Lots, Takes, Adds>, Adders + Workers> {
     parking_lots lots{Lots};
     atomic<int> queued{0};
     atomic<int> done{0};
@@ -55,6 +57,7 @@ struct adders_and_workers
         lot.begin_search();
         while (!take(near)) {
             lot.announce_sleep();
+            if (Adds == adding::on_worker) heavy_fence();
             if (queued.load(relaxed) > 0) {
                 lot.cancel_sleep();
                 continue;
@@ -63,6 +66,10 @@ struct adders_and_workers
             lot.sleep();
         }
         if (lot.end_search() && queued.load(relaxed) > 0) lots.wake_one(near);
+        if (Adds == adding::on_worker && lots.has_sleepers() && !planted("parking.end_lightly")) {
+            heavy_fence();
+            if (queued.load(relaxed) > 0) lots.wake_one(near);
+        }
         return true;
     }
     void worker(std::size_t near) {
@@ -75,7 +82,11 @@ struct adders_and_workers
     void thread(unsigned index) {
         if (index < Adders) {
             queued.fetch_add(1, relaxed);
-            lots.wake_one(0);
+            if (Adds == adding::on_worker) {
+                lots.wake_one_lightly(0);
+            } else {
+                lots.wake_one(0);
+            }
         } else {
             worker((index - Adders + 1) % Lots);
         }
@@ -95,6 +106,14 @@ int main() {
     report.holds<adders_and_workers<2, 2, 2>>("two adders, two workers, two lots", {200'000});
     report.holds<adders_and_workers<2, 2, 1, taking::share>>("two adders, two movers", {200'000});
     report.holds<adders_and_workers<3, 2, 1, taking::share>>("three adders, two movers", {200'000});
+    using light_2_1 = adders_and_workers<2, 1, 1, taking::one, adding::on_worker>;
+    using light_2_2 = adders_and_workers<2, 2, 1, taking::one, adding::on_worker>;
+    using light_2_2_2 = adders_and_workers<2, 2, 2, taking::one, adding::on_worker>;
+    report.holds<light_2_1>("two workers add, one worker", {100'000});
+    report.holds<light_2_2>("two workers add, two workers", {200'000});
+    report.holds<light_2_2_2>("two workers add, two workers, two lots", {200'000});
+    report.dies_weakened<light_2_1>(header, "parking.light", {100'000});
+    report.dies_planted<light_2_2>("parking.end_lightly", {500'000});
     report.dies_planted<adders_and_workers<2, 2, 1, taking::share>>("parking.untold_rest",
                                                                     {500'000});
     report.dies_planted<adders_and_workers<1, 1, 2>>("parking.wake_near_only", {100'000});

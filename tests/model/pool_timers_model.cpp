@@ -178,6 +178,7 @@ struct lives : stop_test<lives<Finish, Outside>, 3>, ending {
     struct scheduler {
         using scheduler_concept = ex::scheduler_tag;
         using item_type = work_item;
+        using timer_type = pool_timer;
         lives* pool_;
         std::size_t node_ = pool_timer::any_node;
         auto schedule() const noexcept { return ex::internal::scheduled_sender<scheduler>(*this); }

@@ -28,7 +28,7 @@ class blocked_wait {
 public:
     // Waits as an operation does. Returns true if it was granted.
     bool run(Request wanted, inplace_stop_token stop = {}) {
-        if (!stop.stop_requested() && wanted.try_now()) {
+        if (!stop.stop_requested() && try_before_wait(wanted)) {
             take(wanted);
             return true;
         }

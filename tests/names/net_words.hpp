@@ -1,6 +1,6 @@
 // Words that io and http promise, as names of a program that does not open them.
 #pragma once
-// Included behind the using-directives of a test: each struct is a program's own, at global scope,
+// Included after the using-directives of a test: each struct is a program's own, at global scope,
 // and the tuple uses each. A library name that collides makes the use ambiguous.
 
 #include <tuple>

@@ -1,4 +1,4 @@
-// The umbrellas in the reverse order: no header's local names shadow what another one declares.
+// The umbrellas in reverse order: no header's local names shadow the declarations of another.
 // clang-format off
 #include <coppice/token.hpp>
 #include <coppice/task.hpp>

@@ -1,6 +1,6 @@
 // Common words as names of a program; neither coppice nor std may take one.
 #pragma once
-// Included behind the using-directives of a test: each struct is a program's own, at global scope,
+// Included after the using-directives of a test: each struct is a program's own, at global scope,
 // and the tuple uses each. A library name that collides makes the use ambiguous.
 
 #include <tuple>

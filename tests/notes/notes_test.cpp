@@ -1,5 +1,5 @@
-// coppice-notes as its users run it, over SQLite, or over the database that COPPICE_NOTES_DATABASE
-// names (with_postgresql.sh); and the JSON that it reads and writes.
+// coppice-notes as its users run it, over SQLite or over the database that COPPICE_NOTES_DATABASE
+// names (with_postgresql.sh), and the JSON that it reads and writes.
 #include "json.hpp"
 #include "served.hpp"
 
@@ -40,7 +40,7 @@ protected:
     std::vector<std::string> arguments() const {
         return {"--port", "0", "--threads", "2", "--database", database};
     }
-    // Adds a note; gives its path.
+    // Adds a note and returns its path.
     static std::string add(served& s, const std::string& body) {
         const std::string answer = s.ask("POST", "/notes", body);
         EXPECT_TRUE(has_status(answer, 201)) << answer;
@@ -61,7 +61,7 @@ TEST_F(notes, are_added_read_listed_replaced_and_removed) {
     EXPECT_EQ(body_of(s.get(second)),
               "{\"id\":" + id + ",\"text\":\"zwei \\\"\u00e4\U0001f600\\\"\"}");
     const std::string list = body_of(s.get("/notes"));
-    EXPECT_TRUE(list.starts_with("[{\"id\":" + id)) << list;  // the newest first
+    EXPECT_TRUE(list.starts_with("[{\"id\":" + id)) << list;  // the newest is first
     EXPECT_NE(list.find("\"one\""), list.npos);
     EXPECT_TRUE(has_status(s.ask("PUT", first, R"({"text":"uno"})"), 204));
     EXPECT_NE(body_of(s.get(first)).find("\"uno\""), std::string::npos);
@@ -73,7 +73,7 @@ TEST_F(notes, are_added_read_listed_replaced_and_removed) {
     EXPECT_EQ(s.exit_status(), 0);
 }
 
-TEST_F(notes, what_is_no_note_is_refused_and_said_to_be) {
+TEST_F(notes, an_invalid_note_is_refused_with_a_reason) {
     served s(COPPICE_NOTES, arguments());
     for (const char* const bad : {"text", "{}", R"({"text":1})", R"({"text":"a","more":"b"})",
                                   R"({"text":"a\u0000b"})", "{\"text\":\"\xff\"}"}) {
@@ -103,7 +103,7 @@ TEST_F(notes, outlive_their_server) {
 TEST_F(notes, are_added_by_many_clients_at_once_and_none_is_lost) {
     served s(COPPICE_NOTES, arguments());
     const std::uint16_t port = s.port();
-    constexpr int clients = 12;  // more than there are connections to a database
+    constexpr int clients = 12;  // more than the connections to a database
     constexpr int each = 20;
     std::vector<std::thread> threads;
     for (int i = 0; i != clients; ++i) {
@@ -125,13 +125,13 @@ TEST_F(notes, are_added_by_many_clients_at_once_and_none_is_lost) {
     for (std::thread& t : threads) t.join();
 }
 
-TEST(notes_program, refuses_a_database_that_cannot_be) {
+TEST(notes_program, refuses_a_database_that_it_cannot_open) {
     served s(COPPICE_NOTES, {"--port", "0", "--database", "/does/not/exist/notes.db"});
     EXPECT_EQ(s.exit_status(), 2);
     EXPECT_NE(s.err().find("coppice-notes: "), std::string::npos);
 }
 
-// The file, locked by another connection while this lives.
+// Locks the file by another connection while this lives.
 class lock_on {
 public:
     explicit lock_on(const std::string& path) {
@@ -144,12 +144,12 @@ private:
     sqlite3* file_ = nullptr;
 };
 
-// A process, and those that it has started, stopped while this lives.
+// Halts a process and its children while this lives.
 class halted {
 public:
     explicit halted(pid_t parent) {
         processes_.push_back(parent);
-        ::kill(parent, SIGSTOP);  // first: it starts no more
+        ::kill(parent, SIGSTOP);  // first, so that it starts no further children
         const std::string id = std::to_string(parent);
         std::ifstream children("/proc/" + id + "/task/" + id + "/children");
         for (pid_t child; children >> child;) {
@@ -167,7 +167,7 @@ private:
 
 class notes_halted : public notes {
 protected:
-    // with_postgresql.sh names the server that it has started.
+    // with_postgresql.sh sets it to the server that it has started.
     void SetUp() override {
         const char* const named = std::getenv("COPPICE_NOTES_POSTGRESQL_PID");
         if (named == nullptr) GTEST_SKIP() << "this is for with_postgresql.sh";
@@ -176,7 +176,7 @@ protected:
     pid_t server = 0;
 };
 
-TEST_F(notes_halted, a_halted_postgresql_gives_503_in_its_time_and_is_used_again) {
+TEST_F(notes_halted, a_halted_postgresql_gives_503_within_the_timeout_and_is_used_again) {
     std::vector<std::string> flags = arguments();
     flags.insert(flags.end(), {"--database-timeout", "2s"});
     served s(COPPICE_NOTES, flags);
@@ -218,12 +218,12 @@ protected:
     }
 };
 
-TEST_F(notes_late, a_file_that_stays_locked_gives_503_in_its_time_and_is_used_again) {
+TEST_F(notes_late, a_file_that_stays_locked_gives_503_within_the_timeout_and_is_used_again) {
     served s(COPPICE_NOTES, with_timeout("1s"));
     const std::string kept = add(s, R"({"text":"kept"})");
     {
         const lock_on file(database);
-        // Each has its own time, also behind the others, of which each uses up its own.
+        // Each has its own timeout, although it waits for others that use up theirs.
         std::vector<std::unique_ptr<client>> many;
         const std::string body = R"({"text":"lost"})";
         for (int i = 0; i != 20; ++i) {
@@ -242,7 +242,7 @@ TEST_F(notes_late, a_file_that_stays_locked_gives_503_in_its_time_and_is_used_ag
 }
 
 TEST_F(notes_late, a_server_that_waits_for_a_lock_drains) {
-    // On one loop: the request is under way when the answer to a later one is there.
+    // On one loop: the request is in flight once a later request is answered.
     served s(COPPICE_NOTES,
              {"--port", "0", "--threads", "1", "--database", database, "--database-timeout", "1s"});
     add(s, R"({"text":"a"})");
@@ -258,7 +258,7 @@ TEST_F(notes_late, a_server_that_waits_for_a_lock_drains) {
     EXPECT_EQ(s.exit_status(), 0);
 }
 
-TEST(notes_program, refuses_a_database_timeout_that_is_none) {
+TEST(notes_program, refuses_an_invalid_database_timeout) {
     for (const char* const bad : {"", "5", "0s", "-1s", "5d", "61m", "99999999999999999999s"}) {
         served s(COPPICE_NOTES, {"--port", "0", "--database-timeout", bad});
         EXPECT_EQ(s.exit_status(), 2) << bad;
@@ -267,7 +267,7 @@ TEST(notes_program, refuses_a_database_timeout_that_is_none) {
 }
 
 // RFC 8259
-TEST(notes_json, a_string_comes_back_as_it_was) {
+TEST(notes_json, a_string_survives_a_round_trip) {
     for (const std::string_view text :
          {"", "a", "\"\\/\b\f\n\r\t\x01\x1f", "\u00e4\u20ac\U0001f600"}) {
         std::string json = "{\"text\":";
@@ -277,7 +277,7 @@ TEST(notes_json, a_string_comes_back_as_it_was) {
     }
 }
 
-TEST(notes_json, what_is_no_json_is_nothing) {
+TEST(notes_json, malformed_text_is_rejected) {
     for (const std::string_view bad :
          {R"({"text":"a")", R"({"text":"a"}x)", R"({"text" "a"})", R"({"text":"\x"})",
           R"({"text":"\u12"})", R"({"text":"\ud800"})", R"({"text":"\ud800\u0041"})",

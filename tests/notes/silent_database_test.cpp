@@ -1,5 +1,5 @@
-// coppice-notes over a PostgreSQL server that does not answer. The tests play the server: it speaks
-// as much of the protocol (version 3.0) as it takes to be silent at a chosen place.
+// coppice-notes over a PostgreSQL server that does not answer. The tests play the server, which
+// speaks enough of the protocol (version 3.0) to fall silent at a chosen place.
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/io/endpoint.hpp>
 
@@ -22,14 +22,14 @@ using namespace std::string_literals;
 using coppice::test::client;
 using coppice::test::served;
 
-// Answers each statement with no rows, unless told otherwise. Threads: its own, and the test's.
+// Answers each statement without rows, unless told otherwise. Threads: its own and the test's.
 class fake_server {
 public:
     enum class manner {
         answers,
         silent_to_statements,  // greets, and never answers a statement
-        silent,                // accepts, and never says anything
-        hangs_up,              // greets, and closes the connection when a statement comes
+        silent,                // accepts, and never sends anything
+        hangs_up,              // greets, and closes the connection at a statement
     };
     explicit fake_server(manner m) : manner_(m) {
         const coppice::io::endpoint any = coppice::io::loopback(0);
@@ -46,7 +46,7 @@ public:
         ::close(listener_);
     }
     void behave(manner m) { manner_.store(m, coppice::internal::seq_cst); }
-    // Statements that have come so far.
+    // Returns how many statements have come so far.
     int statements() const { return statements_.load(coppice::internal::seq_cst); }
     std::string url() const {
         sockaddr_in at{};
@@ -81,7 +81,7 @@ private:
         }
         for (const session& s : sessions) ::close(s.socket);
     }
-    // False: the connection is at its end.
+    // Returns false if the connection has ended.
     bool go_on(session& s) {
         char bytes[4096];
         const ssize_t n = ::recv(s.socket, bytes, sizeof bytes, 0);
@@ -137,7 +137,7 @@ protected:
         return {"--port", "0", "--threads", "2", "--database", database.url(), "--database-timeout",
                 timeout};
     }
-    // Clients that have each asked for the notes.
+    // Returns clients that have each asked for the notes.
     static std::vector<std::unique_ptr<client>> ask(served& s, int count) {
         std::vector<std::unique_ptr<client>> all;
         for (int i = 0; i != count; ++i) {
@@ -169,12 +169,12 @@ INSTANTIATE_TEST_SUITE_P(manners, silent_database_by,
                          name_of_manner);
 
 // Each gets its answer within the 10 s that a client of these tests waits.
-TEST_P(silent_database_by, every_request_gets_503_in_its_time_and_later_ones_are_answered) {
+TEST_P(silent_database_by, every_request_gets_503_within_the_timeout_and_later_ones_are_answered) {
     fake_server database(manner::answers);
     served s(COPPICE_NOTES, flags(database, "2s"));
     EXPECT_TRUE(has_status(s.get("/notes"), 200));
     database.behave(GetParam());
-    // More than there are connections: the others wait for a turn.
+    // More than the connections: the others wait for a turn.
     for (const auto& c : ask(s, 3 * connections_max)) {
         const std::string answer = c->receive();
         EXPECT_TRUE(has_status(answer, 503)) << answer;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # What gdb shows of four tasks below a pipeline, unoptimized, with the package's script: the
-# program's own frames in order, and who waits for whom. Skipped (77) where gdb cannot run one.
+# program's own frames in order, and which task waits for which. Skipped (77) if gdb cannot run a
+# program.
 #
 #   gdb_test.sh LIBRARY SOURCE COMPILER
 set -euo pipefail

@@ -1,5 +1,5 @@
-// pool/bulk.hpp and pool/parallel_backend.hpp: bulk side by side on a pool's workers.
-#include <coppice/pool/bulk.hpp>
+// bulk on pools, and pool/parallel_backend.hpp: the calls run in parallel on the workers.
+#include <coppice/pool/internal/bulk.hpp>
 #include <coppice/pool/parallel_backend.hpp>
 #include <coppice/pool/thread_pool.hpp>
 

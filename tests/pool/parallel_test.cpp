@@ -119,6 +119,17 @@ TEST(parallel_for, is_false_only_if_an_index_was_left_out) {
     for (const std::size_t threads : {1u, 3u}) thread_pool(threads).run(check);
 }
 
+TEST(parallel_for, calls_a_function_that_changes_itself_in_place) {
+    thread_pool pool(1);
+    std::size_t calls = 0;
+    pool.run([&calls] {
+        auto counter = [count = std::size_t{0}](std::size_t) mutable { return ++count; };
+        parallel_for(std::size_t{0}, std::size_t{100'000}, counter);
+        calls = counter(0) - 1;
+    });
+    EXPECT_EQ(calls, 100'000u);
+}
+
 TEST(parallel_reduce, keeps_the_order_of_operands) {
     std::string expected;
     for (int i = 0; i != 2000; ++i) expected += std::to_string(i) + ",";

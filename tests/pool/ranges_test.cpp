@@ -1,6 +1,6 @@
 // Ranges of every integer type at its limits: loops, reductions, and bulk on every kind of pool.
-#include <coppice/pool/bulk.hpp>
 #include <coppice/pool/contract_pool.hpp>
+#include <coppice/pool/internal/bulk.hpp>
 #include <coppice/pool/parallel.hpp>
 #include <coppice/pool/parallel_backend.hpp>
 #include <coppice/pool/queue_pool.hpp>

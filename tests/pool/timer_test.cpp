@@ -12,6 +12,7 @@
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/when_any.hpp>
 #include <coppice/exec/write_env.hpp>
+#include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/task.hpp>
@@ -39,8 +40,9 @@ using this_thread::sync_wait;
 
 template <class Pool>
 class timed_pool : public testing::Test {};
-using every_pool = testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
-                                  stealing_pool<mutex_deques>, stealing_pool<kept_deques>>;
+using every_pool =
+    testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
+                   stealing_pool<mutex_deques>, stealing_pool<kept_deques>, contract_pool>;
 TYPED_TEST_SUITE(timed_pool, every_pool);
 
 TYPED_TEST(timed_pool, completes_on_a_worker_and_not_before_its_time) {
@@ -309,6 +311,7 @@ void destroy_while_waiting() {
 }
 
 TEST(pool_timers_death, destroying_one_that_waits_stops_the_process) {
+    GTEST_FLAG_SET(death_test_style, test::style_of_new_process);
     EXPECT_DEATH(destroy_while_waiting(), "a timer of a pool was destroyed while it was waiting");
 }
 

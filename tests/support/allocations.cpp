@@ -8,11 +8,11 @@
 
 namespace {
 
-// Written by every allocating thread; only sums matter, so nothing rides on it.
+// Written by every allocating thread. Only the sums matter, so nothing depends on their order.
 constinit coppice::internal::atomic<std::size_t> count{0};
 constinit coppice::internal::atomic<std::size_t> returned{0};
 
-// How many calls are left until one fails; 0: none does.
+// How many calls are left until one fails; 0 if none is to fail.
 constinit coppice::internal::atomic<std::size_t> until_failure{0};
 constinit thread_local bool spared = false;
 

@@ -1,4 +1,4 @@
-// The same count where a sanitizer's runtime owns operator new: its hook sees every allocation.
+// The same counts under a sanitizer, whose runtime owns operator new: its hook sees each call.
 #include "allocations.hpp"
 
 #include <coppice/base/internal/atomic.hpp>
@@ -9,7 +9,7 @@ extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*allocated)(const
 
 namespace {
 
-// Written by every allocating thread; only sums matter, so nothing rides on it.
+// Written by every allocating thread. Only the sums matter, so nothing depends on their order.
 constinit coppice::internal::atomic<std::size_t> count{0};
 constinit coppice::internal::atomic<std::size_t> returned{0};
 

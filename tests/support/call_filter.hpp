@@ -1,4 +1,4 @@
-// Filters on this process's system calls (seccomp(2)), for tests that are to go without some.
+// Filters on this process's system calls (seccomp(2)), for tests that must do without some.
 #pragma once
 
 #include <linux/filter.h>
@@ -10,8 +10,9 @@
 
 namespace coppice::test {
 
-// From here on the kernel answers `call` with one action, SECCOMP_RET_..., and all others with the
-// other. For ever, and for what the process executes. False: the system has no filters.
+// From now on the kernel answers `call` with one action, SECCOMP_RET_..., and all other calls with
+// the other. Permanent, also for programs that the process executes. Returns false if the system
+// has no filters.
 [[nodiscard]] inline bool filter_calls(std::uint32_t call, std::uint32_t action,
                                        std::uint32_t others = SECCOMP_RET_ALLOW) {
     sock_filter code[] = {

@@ -1,4 +1,4 @@
-// A coroutine that runs by itself and destroys its own frame; only tests start work this way.
+// A coroutine that starts at once and destroys its own frame. Only tests start work this way.
 #pragma once
 
 #include <coroutine>

@@ -1,4 +1,4 @@
-// The ends of what an option can be, for tests that try each.
+// The extreme values of an option, for tests that try each.
 #pragma once
 
 #include <coppice/base/clock.hpp>
@@ -21,7 +21,7 @@ inline constexpr duration every_duration[] = {
 inline constexpr std::uint64_t every_number[] = {
     0, 1, std::numeric_limits<std::uint64_t>::max() - 1, std::numeric_limits<std::uint64_t>::max()};
 
-// What `make` says when it refuses; "" if it does not.
+// Returns the message with which `make` refuses, or "" if it succeeds.
 template <class Make>
 std::string refusal_of(Make make) {
     try {

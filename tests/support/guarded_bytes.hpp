@@ -1,4 +1,4 @@
-// Memory whose last byte lies against a page that cannot be read: an over-read is a crash.
+// Memory that ends at a page that cannot be read: an over-read crashes.
 #pragma once
 
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ public:
     guarded_bytes& operator=(const guarded_bytes&) = delete;
     ~guarded_bytes() { ::munmap(memory_, mapped_); }
 
-    // A copy of the text that ends where the protected page begins; the last copy is gone.
+    // Returns a copy of the text that ends at the protected page. Overwrites the previous copy.
     std::span<char> place(std::string_view text) {
         if (text.size() > readable_) std::abort();
         char* const at = memory_ + (readable_ - text.size());

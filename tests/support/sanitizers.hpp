@@ -1,4 +1,4 @@
-// Which sanitizers this program is built with; for what they change or slow down.
+// Which sanitizers this program is built with, for tests that they change or slow down.
 #pragma once
 
 namespace coppice::test {

@@ -16,7 +16,7 @@
 
 namespace coppice::test {
 
-// Killed at the end if it still runs, and by the kernel if its test ends before.
+// The destructor kills it if it still runs. The kernel kills it if the test dies first.
 class served {
 public:
     served(const char* program, std::vector<std::string> arguments, rlim_t files = 0) {
@@ -52,7 +52,7 @@ public:
         std::fclose(out_);
         std::fclose(err_);
     }
-    // The port of the listening line; 0 if there is none.
+    // Returns the port of the listening line, or 0 if there is none.
     std::uint16_t port() {
         if (port_ == 0) {
             unsigned port = 0;
@@ -72,7 +72,8 @@ public:
     }
     std::string out() { return rest(out_); }
     std::string err() { return rest(err_); }
-    // The next line on stderr, without its end. Blocks: until there is one, or stderr is closed.
+    // Returns the next line of stderr, without its end. Blocks until there is one, or stderr is
+    // closed.
     std::string err_line() {
         std::string text;
         for (int c; (c = std::fgetc(err_)) != EOF && c != '\n';) {

@@ -1,4 +1,4 @@
-// Runs a function on a thread whose stack has a size that is known.
+// Runs a function on a thread whose stack has a known size.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,8 +11,8 @@
 
 namespace coppice::test {
 
-// Runs f on a stack of `bytes`, or of the least that the system gives a thread: 16 KiB on x86-64,
-// 128 KiB on AArch64. Returns when f has.
+// Runs f on a stack of `bytes`, or of the system's minimum if that is more: 16 KiB on x86-64,
+// 128 KiB on AArch64. Blocks until f has returned.
 template <class F>
 void on_a_stack_of(std::size_t bytes, F f) {
     const auto least = static_cast<std::size_t>(std::max(::sysconf(_SC_THREAD_STACK_MIN), 0L));

@@ -1,4 +1,4 @@
-// Reads a trace in the trace event format, strictly, and checks what must hold of any.
+// Reads a trace in the trace event format strictly, and checks what must hold for every trace.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 
 namespace coppice::test {
 
-// As much of a JSON value as a trace has: numbers and literals are kept as text.
+// As much of JSON as a trace needs: numbers and literals are kept as text.
 struct json_value {
     std::string name;  // of a member of an object
     std::string text;
@@ -116,7 +116,7 @@ private:
 };
 
 struct trace_file {
-    std::string error;                          // "" : all that must hold does
+    std::string error;                          // "" if all that must hold does
     std::map<std::string, std::string> tracks;  // their names, by number
     std::map<std::pair<char, std::string>, std::size_t> counts;
     std::uint64_t dropped = 0;
@@ -127,7 +127,7 @@ struct trace_file {
     }
 };
 
-// Valid JSON; on every track begins and ends are balanced and time never goes back.
+// Checks that it is valid JSON, that begins and ends balance, and that time never goes back.
 inline trace_file read_trace(std::string_view text) {
     trace_file file;
     struct state {

@@ -1,9 +1,9 @@
-// What the thread sanitizer cannot see into; part of every test program.
+// Suppressions for code that the thread sanitizer cannot see into; part of every test program.
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
-// An exception's last owner frees it after an atomic count in libstdc++'s own, uninstrumented code,
-// so what another thread read of it before seems to race with that.
+// The last owner of an exception frees it after an atomic count in libstdc++'s uninstrumented code.
+// Earlier reads by other threads therefore seem to race with that.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
     return "race:std::__exception_ptr::exception_ptr::_M_release\n";

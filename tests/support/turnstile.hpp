@@ -1,4 +1,4 @@
-// A sender that waits until the test lets it pass, or a stop ends it. Threads: one.
+// A sender that waits until the test lets it pass or a stop ends it. Threads: one.
 #pragma once
 
 #include <coppice/exec/connect.hpp>
@@ -79,7 +79,7 @@ private:
     waiter* waiting_ = nullptr;
 };
 
-// Counts what an operation has completed with. Its environment has a stop token.
+// Counts an operation's outcomes. Its environment has a stop token.
 struct counts {
     int values = 0;
     int errors = 0;

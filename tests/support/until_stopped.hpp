@@ -1,4 +1,4 @@
-// The textbook sender that waits for its stop: what many tests stop, from many threads.
+// The textbook sender that waits for its stop. Tests stop it from many threads.
 #pragma once
 
 #include <coppice/base/internal/atomic.hpp>
@@ -13,8 +13,8 @@ namespace coppice::test {
 
 using namespace coppice::internal;
 
-// Registers a callback; in it, takes the callback back and completes. A stop that comes inside
-// start() leaves the completion to start().
+// Registers a callback, which deregisters itself and completes. If the stop comes inside start(),
+// start() completes.
 class until_stopped {
 public:
     using sender_concept = execution::sender_tag;
@@ -37,7 +37,7 @@ public:
         }
 
     private:
-        // The second of the two, the registration and its callback, completes.
+        // The registration and its callback both arrive. The second to arrive completes.
         void arrive() noexcept {
             if (!arrived_.exchange(true, acq_rel)) return;
             on_stop_.reset();
@@ -59,7 +59,7 @@ public:
     }
 };
 
-// Timers that never come: they end where they are stopped, as their sender does.
+// A scheduler of timers that never come. A stop ends them as it ends until_stopped().
 class endless_timers {
 public:
     using scheduler_concept = execution::scheduler_tag;

@@ -1,7 +1,7 @@
-// Runs tests of this executable again in a process that may not make some system call.
+// Runs tests of this executable again in a process that may not make a given system call.
 #pragma once
-// What a system has is found out when a program starts or makes its first object, so the child is
-// put under a filter and executes itself anew.
+// Programs test the system's features at their start or with their first object. So the child sets
+// the filter and then executes the program again.
 
 #include "call_filter.hpp"
 #include "emulated.hpp"
@@ -20,12 +20,12 @@
 
 namespace coppice::test {
 
-// Whether this thread's calls end with `error`.
+// Returns true if this thread's calls end with `error`.
 inline bool call_fails(unsigned call, int error) {
     return ::syscall(call, -1, 0, 0, 0, 0, 0) == -1 && errno == error;
 }
 
-// Whether the name matches the pattern, in which * stands for any characters and ? for one.
+// Returns true if the name matches the pattern: * stands for any characters and ? for one.
 inline bool matches(std::string_view pattern, std::string_view name) {
     if (pattern.empty()) return name.empty();
     if (pattern[0] == '*') {
@@ -36,7 +36,7 @@ inline bool matches(std::string_view pattern, std::string_view name) {
            matches(pattern.substr(1), name.substr(1));
 }
 
-// Whether a test of this executable has a name that matches the pattern.
+// Returns true if a test of this executable has a name that matches the pattern.
 inline bool some_test_matches(std::string_view pattern) {
     const testing::UnitTest& all = *testing::UnitTest::GetInstance();
     for (int s = 0; s < all.total_test_suite_count(); ++s) {
@@ -49,8 +49,8 @@ inline bool some_test_matches(std::string_view pattern) {
     return false;
 }
 
-// Expects that each pattern of the filter before its exceptions matches a test: a filter that names
-// tests by an old name would pass without running any.
+// Expects that each pattern of the filter before its exceptions matches a test. Otherwise a filter
+// with an outdated name would pass without running a test.
 inline void expect_matches_tests(std::string_view filter) {
     filter = filter.substr(0, filter.find('-'));
     while (!filter.empty()) {
@@ -60,8 +60,8 @@ inline void expect_matches_tests(std::string_view filter) {
     }
 }
 
-// Expects that the tests which `filter` names, as --gtest_filter has it, pass where the call fails
-// with `error`, and that each of its patterns matches a test. Skips the present test where the
+// Expects that the tests that match `filter`, in the syntax of --gtest_filter, pass if the call
+// fails with `error`, and that each of its patterns matches a test. Skips the calling test if the
 // system has no filters.
 inline void expect_passes_without(unsigned call, int error, const std::string& filter) {
     if (emulated) GTEST_SKIP() << no_filters_there;

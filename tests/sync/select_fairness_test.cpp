@@ -1,5 +1,6 @@
 // Select chooses fairly among the branches that are ready, wherever those that are not ready stand.
 #include <coppice/channel.hpp>
+#include <coppice/sync/internal/wait_initiation.hpp>
 #include <coppice/task.hpp>
 
 #include "select_of.hpp"
@@ -9,7 +10,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace {
@@ -91,6 +94,51 @@ TEST(select_fairness, some_waiting_partners_of_a_rendezvous_are_chosen_equally_o
         second.stop();
     }
     expect_equal_shares(times);
+}
+
+// Not ready when the select tries it, and ready when it is about to wait.
+class just_in_time {
+    struct request {
+        using waiter_type = internal::waiter;
+        using result = void;
+        static constexpr const char* name = "just_in_time::wait";
+
+        internal::queue_lock& lock() noexcept { return object->lock_; }
+        static bool try_now() noexcept { return false; }
+        static bool attempt(internal::granted_waiters&) noexcept { return true; }
+        static void link(waiter_type&) noexcept { ADD_FAILURE() << "it was ready"; }
+        static void unlink(waiter_type&, internal::granted_waiters&) noexcept {}
+        static std::error_code error() noexcept { return {}; }
+        static void take() noexcept {}
+        static void nothing() noexcept {}
+
+        just_in_time* object;
+    };
+
+public:
+    [[nodiscard]] auto wait() { return internal::initiate_wait(request{this}, use_await); }
+
+private:
+    internal::queue_lock lock_{0};
+};
+
+TEST(select_fairness, branches_that_become_ready_at_the_last_moment_are_chosen_equally_often) {
+    just_in_time objects[3];
+    auto choose = [](just_in_time* o) -> task<std::size_t> {
+        const auto got = co_await coppice::select(o[0].wait(), o[1].wait(), o[2].wait());
+        co_return got.index();
+    };
+    std::vector<int> in_a_task(3);
+    std::vector<int> as_a_sender(3);
+    for (int round = 0; round != 4000; ++round) {
+        ++in_a_task[std::get<0>(*coppice::this_thread::sync_wait(choose(objects)))];
+        auto s = operation_of<std::variant<std::monostate, std::monostate, std::monostate>>(
+            coppice::select(objects[0].wait(), objects[1].wait(), objects[2].wait()));
+        s.start();
+        ++as_a_sender[s.value().index()];
+    }
+    expect_equal_shares(in_a_task);
+    expect_equal_shares(as_a_sender);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The law of atomics: one seam, every memory order spelled, every edge named on both halves.
 #pragma once
 // Edges are read as the model driver reads them (tests/model/model.hpp): `edge NAME (half)` in a
-// comment on the operation's line, or alone on the line directly above it. Where the operation is
-// inside of what is called there, the comment ends with `; the load is in sleep_while`.
+// comment on the operation's line, or alone on the line directly above it. If a function called
+// there makes the operation, the comment ends with its name: `; the load is in sleep_while`.
 
 #include "house.hpp"
 
@@ -11,7 +11,7 @@
 
 namespace tidy {
 
-// The seam itself may name std's atomics; users' programs may too, so may those that show one.
+// Returns true for files that may name std's atomics: the seam, and programs that use the library.
 inline bool behind_the_seam(const source_file& file) {
     return file.under("include/coppice/base/internal/atomic") || file.under("examples/") ||
            file.under("apps/") || file.under("tests/package/") || file.under("tests/names/");
@@ -44,7 +44,7 @@ struct atomic_call {
     std::string name;
     std::size_t line;
     std::vector<std::vector<std::string>> arguments;  // the tokens of each
-    std::set<std::string> orders;                     // those of the five that are spelled in it
+    std::set<std::string> orders;                     // the orders that the call spells
 };
 
 inline bool is_order(std::string_view word) {
@@ -52,7 +52,7 @@ inline bool is_order(std::string_view word) {
            word == "seq_cst";
 }
 
-// An argument that is an order: one of the five, or a parameter that passes one on.
+// Returns true if an argument is an order: one of the five, or a parameter that passes one on.
 inline bool passes_order(const std::vector<std::string>& argument) {
     return !argument.empty() &&
            (is_order(argument.back()) || argument.back() == "success" ||
@@ -63,7 +63,7 @@ inline std::vector<std::vector<std::string>> arguments(const std::vector<token>&
                                                        std::size_t open, std::size_t close) {
     std::vector<std::vector<std::string>> list;
     std::size_t depth = 0;
-    std::size_t angles = 0;  // of a template argument list: `name<` directly after `::` or a cast
+    std::size_t angles = 0;  // depth of argument lists: `name<` directly after `::` or a cast
     for (std::size_t i = open + 1; i < close; ++i) {
         const std::string& word = tokens[i].text;
         if (word == "(" || word == "[" || word == "{") ++depth;
@@ -98,7 +98,7 @@ inline std::vector<atomic_call> atomic_calls(const source_file& file) {
         const std::size_t close = closing(file.tokens, i + 1);
         atomic_call call{name, file.tokens[i].line, arguments(file.tokens, i + 1, close), {}};
         for (const auto& argument : call.arguments) {
-            // `internal::acquire`, or a condition that chooses one of two.
+            // `internal::acquire`, or a condition that chooses between two orders.
             if (argument.size() <= 9 && passes_order(argument)) call.orders.insert(argument.back());
         }
         if (name == "fence" && call.orders.empty()) continue;  // its declaration
@@ -126,7 +126,7 @@ inline void implicit_orders(const tree& files, findings& out) {
     }
 }
 
-// Names declared as atomic<...> in this file: fields and variables.
+// Returns the names declared as atomic<...> in this file: fields and variables.
 inline std::set<std::string> atomic_names(const source_file& file) {
     std::set<std::string> names;
     for (std::size_t i = 0; i + 1 < file.tokens.size(); ++i) {
@@ -139,14 +139,14 @@ inline std::set<std::string> atomic_names(const source_file& file) {
         }
         while (file.at(end + 1) == "&" || file.at(end + 1) == "const") ++end;
         const std::string_view name = file.at(end + 1);
-        // Only private fields and globals in use keep their name for themselves in a file.
+        // Only the names of private fields and used globals mean one thing in a file.
         if (!name.empty() && is_word(name[0]) && file.at(end + 2) != "(")
             names.insert(std::string(name));
     }
     return names;
 }
 
-// `x_ = v`, `++x_` and the like on an atomic are seq_cst without saying so.
+// `x_ = v`, `++x_`, and the like on an atomic are seq_cst without spelling it.
 inline void operators_on_atomics(const tree& files, findings& out) {
     static const std::set<std::string_view> assigning = {
         "=", "+=", "-=", "|=", "&=", "^=", "++", "--"};
@@ -177,7 +177,7 @@ inline void operators_on_atomics(const tree& files, findings& out) {
     }
 }
 
-// base/internal/asymmetric.hpp makes its two fences out of ordinary ones; their users name the
+// base/internal/asymmetric.hpp makes its two fences of ordinary ones. The users of the two name the
 // edges.
 inline bool makes_fences(const source_file& file) {
     return behind_the_seam(file) || (room_of(file) == "base" && stem(file) == "asymmetric");
@@ -188,10 +188,10 @@ struct edge_mention {
     std::string half;
     std::size_t line;
     std::size_t operation_line;
-    std::string callee;  // set if the operation is in that function
+    std::string callee;  // the function that makes the operation, if another one does
 };
 
-// The mentions of a file. A mention without the space before its parenthesis has no half.
+// Returns the mentions of a file. Without a space before its parenthesis, a mention has no half.
 inline std::vector<edge_mention> edges(const source_file& file) {
     static constexpr std::string_view mark = "edge ";
     std::vector<edge_mention> mentions;
@@ -221,13 +221,13 @@ inline std::vector<edge_mention> edges(const source_file& file) {
     return mentions;
 }
 
-// A page beside the code is none of it.
+// Returns true for a source file of the library, but not for a page beside the sources.
 inline bool is_library(const source_file& file) {
     return (file.under("include/") || file.under("src/")) && !file.is_document() &&
            !behind_the_seam(file);
 }
 
-// The other half of an edge kernel.* is the kernel's own; no text here and no model can hold it.
+// The kernel has the other half of an edge kernel.*, so no text here and no model can hold it.
 inline bool shared_with_kernel(const edge_mention& edge) {
     return edge.name.starts_with("kernel.");
 }
@@ -290,7 +290,7 @@ inline bool fits(std::string_view half, const atomic_call& call) {
     return call.orders.contains("acq_rel") || call.orders.contains(std::string(half));
 }
 
-// The model driver weakens what stands on an edge's line: there must be an operation, of that half.
+// The model driver weakens the operation on an edge's line, so that half must have one there.
 inline void misplaced_edges(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (makes_fences(file)) continue;
@@ -334,12 +334,13 @@ inline void unnamed_edges(const tree& files, findings& out) {
     }
 }
 
-// Edges that no model can weaken yet, and why that is right.
+// Edges that no model weakens, with the reason.
 struct unmodelled {
     std::string_view name;
     std::string_view reason;
 };
 inline constexpr unmodelled edges_without_model[] = {
+    {"pool.default", "one pointer, written under a mutex: the shape of seam.message"},
     {"pool.call", "one waiter and one waker around a futex: the shape of seam.futex"},
     {"context.guard",
      "a count whose last decrement is seen by an acquire: the shape of seam.message"},

@@ -1,4 +1,4 @@
-// What the checks of atomics and their edges find, and what they let pass.
+// Planted faults for the checks of atomics and edges, and their lawful twins.
 #pragma once
 
 #include "example.hpp"

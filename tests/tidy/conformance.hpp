@@ -1,4 +1,4 @@
-// The law of docs/conformance.md: what is said to be done names a test, and the test exists.
+// The law of docs/conformance.md: a clause that is done names a test, and the test exists.
 #pragma once
 // A row of a table there is: clause, state, tests, remark. A test is `folder/file: suite.test`, of
 // tests/folder/file.cpp.
@@ -7,7 +7,7 @@
 
 namespace tidy {
 
-// The cells of a row of a table, without the blanks around them.
+// Returns the cells of a table's row, without the blanks around them.
 inline std::vector<std::string> cells_of(std::string_view row) {
     std::vector<std::string> cells;
     while (row.starts_with("|")) {
@@ -18,11 +18,11 @@ inline std::vector<std::string> cells_of(std::string_view row) {
         while (cell.ends_with(" ")) cell.remove_suffix(1);
         cells.emplace_back(cell);
     }
-    if (!cells.empty()) cells.pop_back();  // behind the last bar
+    if (!cells.empty()) cells.pop_back();  // after the last bar
     return cells;
 }
 
-// Whether a file has TEST(suite, test), in whatever form of the macro.
+// Returns true if a file has TEST(suite, test), in any form of the macro.
 inline bool has_test(const source_file& file, std::string_view suite, std::string_view test) {
     const std::vector<token>& all = file.tokens;
     for (std::size_t i = 1; i + 3 < all.size(); ++i) {
@@ -33,7 +33,7 @@ inline bool has_test(const source_file& file, std::string_view suite, std::strin
     return false;
 }
 
-// What is wrong with a reference, `folder/file: suite.test`; empty if nothing is.
+// Returns the fault of a reference, `folder/file: suite.test`, or "" if it has none.
 inline std::string wrong_with_test(const tree& files, std::string_view reference) {
     const std::size_t colon = reference.find(": ");
     const std::size_t dot = reference.find('.');

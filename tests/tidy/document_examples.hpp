@@ -1,4 +1,4 @@
-// What the checks of the documents find, and what they let pass.
+// Planted faults for the checks of documents, and their lawful twins.
 #pragma once
 
 #include "example.hpp"

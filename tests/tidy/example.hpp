@@ -1,4 +1,4 @@
-// A small text with planted faults, or without, that a check of the style law is tried on.
+// A small text, with planted faults or without, on which a check of the style law is tried.
 #pragma once
 
 #include <cstddef>

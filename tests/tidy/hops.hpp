@@ -6,10 +6,11 @@
 //   |---|---|---|---|
 //   | 1 | `io/stream.hpp` | `receive` | ... |
 //
-// A file is named from the root, or from include/coppice/. A cell may name several files, each with
-// functions of its own: `a.hpp`, `b.cpp` with `f`, `g`. Then f is in a.hpp, and g is in b.cpp. With
-// one file, all functions are in it. A path has at most eight rows, unless the line above its table
-// starts with "More than eight:" and says why. Other files that the page names in backticks exist.
+// A file is named relative to the root or to include/coppice/. A cell may name several files, each
+// with one function: `a.hpp`, `b.cpp` with `f`, `g`. Then f is in a.hpp, and g is in b.cpp. If the
+// cell names one file, all functions are in it. A path has at most eight rows, unless the line
+// above its table starts with "More than eight:" and says why. Other files that the page names in
+// backticks exist.
 
 #include "names.hpp"
 #include "source.hpp"
@@ -19,7 +20,7 @@ namespace tidy {
 inline constexpr std::size_t hops_max = 8;
 inline constexpr std::string_view page_of_paths = "docs/architecture.md";
 
-// The texts between backticks.
+// Returns the texts between backticks.
 inline std::vector<std::string> ticked(std::string_view text) {
     std::vector<std::string> all;
     for (std::size_t open = text.find('`'); open != std::string_view::npos;) {
@@ -31,7 +32,7 @@ inline std::vector<std::string> ticked(std::string_view text) {
     return all;
 }
 
-// The cells of a table's row; empty if the line is none.
+// Returns the cells of a table's row, or none if the line is not a row.
 inline std::vector<std::string> cells(std::string_view line) {
     std::vector<std::string> all;
     if (!line.starts_with("| ") && !line.starts_with("|-")) return all;
@@ -53,8 +54,9 @@ inline const source_file* named_file(const tree& files, const std::string& name)
     return nullptr;
 }
 
-// Whether the function whose name is token `at` is declared there, and not called. A declaration
-// has a type before the name, and its statement has no word that only an expression has.
+// Returns true if the function whose name is token `at` is declared there, not called. A
+// declaration has a type before the name, and its statement has no word that occurs only in
+// expressions.
 inline bool is_declared_at(const source_file& file, std::size_t at) {
     std::size_t type = at - 1;
     while (file.at(type) == "::" && is_word(file.at(type - 1).empty() ? ' ' : file.at(type - 1)[0]))
@@ -71,7 +73,7 @@ inline bool is_declared_at(const source_file& file, std::size_t at) {
     while (begin > 0 && file.at(begin - 1) != ";" && file.at(begin - 1) != "{" &&
            file.at(begin - 1) != "}")
         --begin;
-    if (file.at(begin + 1) == ":") begin += 2;  // behind public:
+    if (file.at(begin + 1) == ":") begin += 2;  // after public:
     for (std::size_t i = past_heads(file, begin, at); i < at; ++i) {
         for (const std::string_view no : expressions) {
             if (file.at(i) == no) return false;
@@ -80,7 +82,7 @@ inline bool is_declared_at(const source_file& file, std::size_t at) {
     return true;
 }
 
-// `function` is a name, or class::name; the class is then named in the file too.
+// Returns true if the file declares `function`. Of class::name, the file must name the class too.
 inline bool declares(const source_file& file, std::string_view function) {
     const std::size_t last = function.rfind("::");
     if (last != std::string_view::npos) {
@@ -100,7 +102,7 @@ inline bool declares(const source_file& file, std::string_view function) {
     return false;
 }
 
-// The findings of one row of a path.
+// Reports the faults in one row of a path.
 inline void check_hop(const tree& files, const source_file& page, std::size_t line,
                       const std::vector<std::string>& row, findings& out) {
     const std::vector<std::string> places = ticked(row[1]);
@@ -142,7 +144,7 @@ inline void dead_hops(const tree& files, findings& out) {
     }
 }
 
-// Files of the folders that the law reads. A name with a placeholder, <room> or *, is none.
+// A page's files are files of the tree. A name with a placeholder, <room> or *, is not checked.
 inline void missing_files(const tree& files, findings& out) {
     for (const source_file& page : files) {
         if (page.path != page_of_paths) continue;

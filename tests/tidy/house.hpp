@@ -9,7 +9,7 @@
 
 namespace tidy {
 
-// The rooms, and what each may include. docs/architecture.md shows the same table to readers.
+// Returns the rooms, and which rooms each may include. docs/architecture.md has the same table.
 inline const std::map<std::string, std::set<std::string>>& rooms() {
     static const std::map<std::string, std::set<std::string>> table = {
         {"base", {}},
@@ -20,8 +20,10 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"exec", {"base", "stop"}},
         {"task", {"base", "stop", "exec"}},
         {"pool", {"base", "trace", "stop", "signal", "contract", "exec"}},
+        {"parallel", {"base", "stop", "exec", "pool"}},
         {"token", {"base", "stop", "exec", "task"}},
         {"sync", {"base", "stop", "exec", "task", "token"}},
+        {"graph", {"base", "trace", "stop", "exec", "pool", "token", "sync"}},
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
         {"tls", {"base", "stop", "exec", "task", "token", "io"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
@@ -29,7 +31,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
     return table;
 }
 
-// The room a library file belongs to, or "" for umbrellas and everything outside the library.
+// Returns the room of a library file, or "" for umbrellas and for files outside the library.
 inline std::string room_of(const source_file& file) {
     if (file.under("include/coppice/")) return file.part(3).empty() ? "" : file.part(2);
     if (file.under("src/")) return file.part(2).empty() ? "" : file.part(1);
@@ -40,7 +42,7 @@ inline bool is_umbrella(const source_file& file) {
     return file.under("include/coppice/") && file.is_header() && room_of(file).empty();
 }
 
-// "deque" for include/coppice/pool/internal/deque.hpp.
+// Returns "deque" for include/coppice/pool/internal/deque.hpp.
 inline std::string stem(const source_file& file) {
     const std::string name = file.path.substr(file.path.rfind('/') + 1);
     return name.substr(0, name.rfind('.'));
@@ -73,7 +75,7 @@ inline void include_direction(const tree& files, findings& out) {
     }
 }
 
-// The table of docs/architecture.md, `room <- room room...`, is the one above.
+// The table of docs/architecture.md, `room <- room room...`, equals rooms().
 inline void documented_rooms(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (file.path != "docs/architecture.md") continue;
@@ -97,7 +99,8 @@ inline void documented_rooms(const tree& files, findings& out) {
     }
 }
 
-// <execution> links TBB; the others cost every user of exec and task compile time.
+// <execution> links TBB, which only benchmarks do, for a rival. The others cost every user of exec
+// and task compile time.
 inline void banned_includes(const tree& files, findings& out) {
     for (const source_file& file : files) {
         const std::string room = room_of(file);
@@ -106,7 +109,8 @@ inline void banned_includes(const tree& files, findings& out) {
             if (i.quoted) continue;
             const bool costly =
                 i.target == "chrono" || i.target == "thread" || i.target == "functional";
-            if (i.target == "execution" || (thrifty && costly)) {
+            const bool links = i.target == "execution" && !file.under("benchmarks/");
+            if (links || (thrifty && costly)) {
                 out.push_back(file.found(i.line, "<" + i.target + "> is banned here"));
             }
         }
@@ -118,10 +122,10 @@ inline bool is_app(const tree& files, const std::string& folder) {
                        [&](const source_file& file) { return file.under("apps/" + folder + "/"); });
 }
 
-// Folders that are no room, and files that no build rule picks up: they would rot in silence.
+// Folders that are no room, and files that no build rule finds, would rot unnoticed.
 inline void unknown_places(const tree& files, findings& out) {
-    // serve: the tests of the program in apps/serve; compose: of the rooms with each other;
-    // hostile: of programs that are attacked.
+    // serve: tests of the program in apps/serve; compose: tests of several rooms together; hostile:
+    // attacks on programs.
     static const std::set<std::string> other_tests = {"model",        "names",   "fuzz", "support",
                                                       "compile_fail", "package", "tidy", "serve",
                                                       "compose",      "hostile"};
@@ -160,7 +164,7 @@ inline void unknown_places(const tree& files, findings& out) {
     }
 }
 
-// An umbrella gathers rooms; what it would declare belongs into one of them.
+// An umbrella only includes headers. Declarations belong into a room.
 inline void umbrellas_only_include(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (!is_umbrella(file) || file.tokens.empty()) continue;
@@ -168,7 +172,7 @@ inline void umbrellas_only_include(const tree& files, findings& out) {
     }
 }
 
-// Whether `user` includes the header at `path`: by its library name, or quoted and relative.
+// Returns true if `user` includes the header at `path`, by its library name or relative in quotes.
 inline bool includes(const source_file& user, std::string_view path) {
     static constexpr std::string_view front = "include/";
     return std::any_of(user.includes.begin(), user.includes.end(), [&](const include& i) {
@@ -179,8 +183,8 @@ inline bool includes(const source_file& user, std::string_view path) {
     });
 }
 
-// Umbrellas live by coppice.hpp, and that by anyone. A library header that only its test includes
-// is dead: nobody can reach it.
+// A header that no other file includes is dead. For a room's header, tests do not count.
+// coppice.hpp keeps the other umbrellas alive, and any file keeps coppice.hpp alive.
 inline void dead_headers(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (!file.is_header()) continue;
@@ -189,7 +193,7 @@ inline void dead_headers(const tree& files, findings& out) {
             return user.path != file.path && includes(user, file.path) &&
                    !(ours && user.under("tests/"));
         });
-        if (!alive) out.push_back(file.found(1, "no file includes this header, but for its tests"));
+        if (!alive) out.push_back(file.found(1, "no file includes this header, except its tests"));
     }
 }
 
@@ -207,8 +211,8 @@ inline void whole_umbrella(const tree& files, findings& out) {
 }
 
 // A header is tested by tests/<room>/<name>_test.cpp or tests/model/<name>_model.cpp, by a test of
-// its room that includes it by name, or by the test listed here. Of a room with an umbrella, what
-// the umbrella leaves out is a helper: it is tested with the file of its room that includes it.
+// its room that includes it by name, or by the test listed here. A header that its room's umbrella
+// leaves out is a helper: it is tested together with the file of its room that includes it.
 struct coverage {
     std::string_view header;
     std::string_view test;
@@ -223,7 +227,7 @@ inline constexpr coverage covered_elsewhere[] = {
     {"include/coppice/io/buffer.hpp", "tests/io/socket_test.cpp"},
 };
 
-// The paths of the library's files that have a test of their own.
+// Returns the paths of the library's files that have a test of their own.
 inline std::set<std::string> directly_tested(const tree& files) {
     std::set<std::string> paths;
     for (const source_file& file : files) paths.insert(file.path);
@@ -244,7 +248,7 @@ inline std::set<std::string> directly_tested(const tree& files) {
     return tested;
 }
 
-// Whether `file` is left out by its room's umbrella, and there is one.
+// Returns true if its room has an umbrella and that leaves out `file`.
 inline bool is_helper(const tree& files, const source_file& file) {
     bool room_has_umbrella = false;
     for (const source_file& umbrella : files) {
@@ -287,7 +291,7 @@ inline void untested_headers(const tree& files, findings& out) {
     }
 }
 
-// The words of a line of a CMake list, without the bracket that ends it.
+// Returns the words of a line of a CMake list, without the bracket that ends the list.
 inline std::vector<std::string> words_of(std::string_view line) {
     std::vector<std::string> words;
     for (std::size_t at = 0; at < line.size();) {
@@ -299,7 +303,7 @@ inline std::vector<std::string> words_of(std::string_view line) {
     return words;
 }
 
-// Tests that the thread sanitizer need not run start no thread, nor what has threads.
+// Tests that the thread sanitizer may skip start no thread, and no object that has threads.
 inline void threads_of_single_threaded(const tree& files, findings& out) {
     static constexpr std::string_view starters[] = {
         "thread",         "jthread",      "thread_pool",        "contract_pool",

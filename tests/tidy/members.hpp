@@ -1,19 +1,19 @@
 // The law of public members: what users call on a class is documented where it is declared.
 #pragma once
-// Looked at are the classes at namespace scope that users meet (names.hpp) in headers that an
-// umbrella includes, and their public bases: public functions and fields. A member is documented if
-// one of its overloads is: a comment stands behind it on a line of its head, directly above it, or
-// above the run of declarations, with bodies of a line at most, that it stands in; a constructor
-// also if the class's own comment speaks of it. Needing none: what is defaulted or deleted, copies,
-// moves and destructors, what overrides, comparisons, and the names that a concept of the library
-// or of C++ demands and explains.
+// The law covers the public functions and fields of classes at namespace scope that users meet
+// (names.hpp) in headers that an umbrella includes, and of their public bases. A member is
+// documented if one of its overloads is. A comment documents a function if it stands behind a line
+// of the function's head, directly above it, or above its run of declarations with bodies of at
+// most one line. The comment of a class documents a constructor that it mentions. No comment is
+// needed for defaulted and deleted members, copies, moves, destructors, overriders, comparisons,
+// and the names that a concept of the library or of C++ demands and explains.
 
 #include "house.hpp"
 #include "names.hpp"
 
 namespace tidy {
 
-// Demanded of senders, receivers, operations, schedulers, awaiters, promises, stop tokens, ranges.
+// Members that concepts demand of senders, receivers, schedulers, awaiters, promises, and others.
 inline constexpr const char* concept_members[] = {"affine",
                                                   "as_awaitable",
                                                   "await_ready",
@@ -95,7 +95,7 @@ private:
         all.push_back(
             {std::string(file_.at(name)), file_.tokens[begin].line, file_.tokens[last].line});
     }
-    // The token that names what tokens [at, end) declare: before the parameters, the initializer,
+    // Returns the name token of the declaration [at, end): before the parameters, the initializer,
     // or the end.
     std::size_t name_of(std::size_t at, std::size_t end) const {
         for (std::size_t i = at; i < end; ++i) {
@@ -130,7 +130,7 @@ private:
         }
         return word == class_ && of_itself(name + 1);
     }
-    // Whether the parameters at `open` begin with X, X&&, X& or const X&.
+    // Returns true if the parameters at `open` begin with X, X&&, X&, or const X&.
     bool of_itself(std::size_t open) const {
         std::size_t at = open + 1;
         if (file_.at(at) == "const") ++at;
@@ -152,7 +152,7 @@ inline bool has_comment(const source_file& file, const member& m) {
         if (blank(file.lines[i])) return false;
         if (blank(file.code[i])) return !blank(file.comments[i]);
         if (ends(i, "    }") && i > 2 && ends(i - 2, " {")) {
-            i -= 2;  // a body of one line is no end of the run
+            i -= 2;  // a body of one line does not end the run
         } else if (ends(i, "    }") || ends(i, " {") || ends(i, "public:")) {
             return false;
         }
@@ -160,7 +160,7 @@ inline bool has_comment(const source_file& file, const member& m) {
     return false;
 }
 
-// Whether the comment above the class speaks of its constructor.
+// Returns true if the comment above the class mentions its constructor.
 inline bool speaks_of_constructor(const source_file& file, const declaration& type) {
     for (std::size_t i = type.first - 1; i-- > 0 && blank(file.code[i]);) {
         if (has_word(file.comments[i], "constructor")) return true;
@@ -169,7 +169,7 @@ inline bool speaks_of_constructor(const source_file& file, const declaration& ty
     return false;
 }
 
-// What the classes that users meet are derived from publicly, far and near: its members are theirs.
+// Returns the direct and indirect public bases of the classes that users meet.
 inline std::set<std::string> public_bases(const tree& files, const std::set<std::string>& met,
                                           const std::set<std::string>& offered) {
     std::set<std::string> bases;

@@ -1,4 +1,4 @@
-// What the checks of public names and of their members find, and what they let pass.
+// Planted faults for the checks of public names and members, and their lawful twins.
 #pragma once
 
 #include "example.hpp"
@@ -83,7 +83,7 @@ inline const std::vector<example> name_examples = {
      {2, 5}},
 };
 
-// A class that users meet, in a header that an umbrella includes.
+// Makes a class that users meet, in a header that an umbrella includes.
 inline std::vector<text_at> met_class(const std::string& body) {
     return {user,
             {"include/coppice/pool.hpp", "#include <coppice/pool/x.hpp>\n"},
@@ -99,7 +99,7 @@ inline const std::vector<example> member_examples = {
          "    static constexpr int a[2] = {1, 2};\n"),
      {4, 6, 12, 14, 16, 17}},
     {"undocumented_members",
-     "documented above, behind, inside of its head, and in a run",
+     "documented above, behind, within its head, and in a run",
      met_class("public:\n    // Does.\n    int f();\n    int g() {\n        return 1;\n    }\n"
                "    int h;\n\n    int i = 1;  // is\n\n    int j(int x,  // so many\n          int "
                "y);\n"),

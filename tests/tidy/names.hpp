@@ -1,10 +1,10 @@
-// The law of public names: what users meet in examples and documents is documented where declared.
+// The law of public names: a name that users meet is documented where it is declared.
 #pragma once
-// Public is a name that a header declares at namespace scope and that an example uses, or a
-// document mentions in backticks. It is documented if one of its declarations is: a comment stands
-// directly above it (above its template head, or above the group of declarations that it stands in
-// without a blank line) or behind it on its line. A header's first comment documents its namesake,
-// and a type's comment its object, `inline constexpr then_t then{};`.
+// Users meet a name that a header declares at namespace scope if an example uses it or a document
+// mentions it in backticks. The name is documented if one of its declarations is: a comment stands
+// directly above it (above its template head, or above its group of declarations without a blank
+// line) or behind it on its line. A header's first comment documents its namesake, and a type's
+// comment documents its object, `inline constexpr then_t then{};`.
 
 #include "source.hpp"
 
@@ -18,13 +18,13 @@ struct declaration {
     std::string type;   // of an object `inline constexpr type name`, or ""
     std::size_t first;  // line of its first token
     std::size_t line;   // line of its name
-    std::size_t head;   // the token behind its name
-    std::size_t body;   // of a class: the token that opens it; else 0
+    std::size_t head;   // the token after its name
+    std::size_t body;   // the token that opens a class, otherwise 0
     bool is_struct;
-    std::string space;  // the namespace that it is declared in: coppice::io
+    std::string space;  // the namespace of the declaration: coppice::io
 };
 
-// Past the template arguments, or parameters, that `open` opens.
+// Returns the token past the template arguments or parameters that `open` opens.
 inline std::size_t past_angles(const source_file& file, std::size_t open) {
     std::size_t depth = 0;
     for (std::size_t i = open; i < file.tokens.size(); ++i) {
@@ -36,7 +36,7 @@ inline std::size_t past_angles(const source_file& file, std::size_t open) {
     return file.tokens.size();
 }
 
-// Past `X<T> && (Y)`, behind `requires`: terms joined by && and ||.
+// Returns the token past `X<T> && (Y)` after `requires`: terms joined by && and ||.
 inline std::size_t past_condition(const source_file& file, std::size_t at, std::size_t end) {
     while (at < end) {
         if (file.at(at) == "(") {
@@ -54,7 +54,7 @@ inline std::size_t past_condition(const source_file& file, std::size_t at, std::
     return at;
 }
 
-// Past a declaration's template heads, conditions and attributes.
+// Returns the token past a declaration's template heads, conditions, and attributes.
 inline std::size_t past_heads(const source_file& file, std::size_t at, std::size_t end) {
     while (file.at(at) == "template" || file.at(at) == "requires" || file.at(at) == "[") {
         at = file.at(at) == "template"   ? past_angles(file, at + 1)
@@ -65,7 +65,7 @@ inline std::size_t past_heads(const source_file& file, std::size_t at, std::size
 }
 
 // The declarations of a header at namespace scope: types, functions, aliases, concepts, objects.
-// Deduction guides, friends and definitions of members have no names of their own.
+// Deduction guides, friends, and definitions of members have no names of their own.
 class namespace_scope {
 public:
     explicit namespace_scope(const source_file& file) : file_(file) {
@@ -91,8 +91,8 @@ public:
                 begin = i + 1;
             } else if (word == "{") {
                 const std::size_t close = closing(file.tokens, i);
-                // A type, or a value, is followed by a semicolon; a function's body by nothing, and
-                // what follows a braced member initializer is still its constructor.
+                // A semicolon follows a type or a value, and nothing follows a function's body. A
+                // braced member initializer still belongs to its constructor.
                 const std::string_view after = file.at(close + 1);
                 if (after != ";" && after != "," && after != "{") {
                     read(begin, i);
@@ -106,12 +106,12 @@ public:
     std::vector<declaration> brought;  // by using-declarations, `using execution::task;`
 
 private:
-    // An inline namespace's names are those of the one around it.
+    // The names of an inline namespace belong to the enclosing namespace.
     void enter(const std::string& name) {
         const std::string outer = spaces_.empty() ? "" : spaces_.back();
         spaces_.push_back(outer.empty() || name.empty() ? outer + name : outer + "::" + name);
     }
-    // Tokens [begin, end), without what is in brackets after the name.
+    // Reads tokens [begin, end), without the brackets after the name.
     void read(std::size_t begin, std::size_t end) {
         std::size_t at = past_heads(file_, begin, end);
         if (at >= end) return;
@@ -135,7 +135,7 @@ private:
                                                                 : at + 1;
             }
             if (file_.at(at + 1) == ";" || at + 1 == end) return;  // declared, not defined
-            if (file_.at(at + 1) == "<") return;                   // a specialisation
+            if (file_.at(at + 1) == "<") return;                   // a specialization
             keep(begin, at, "");
             if (first == "enum" || file_.at(at + 1) == "::") return;
             std::size_t open = at;
@@ -169,11 +169,11 @@ private:
     }
 
     const source_file& file_;
-    std::vector<std::string> spaces_;  // those that are open, each with the ones around it
+    std::vector<std::string> spaces_;  // the open namespaces, each qualified
 };
 
-// Whether a comment belongs to the declaration: behind its name's line, or above it with nothing
-// between but declarations of its group.
+// Returns true if a comment belongs to the declaration: behind its name's line, or above it with
+// only declarations of its group between.
 inline bool has_comment(const source_file& file, const declaration& d) {
     if (!blank(file.comments[d.line - 1])) return true;
     for (std::size_t i = d.first - 1; i-- > 0;) {
@@ -184,7 +184,7 @@ inline bool has_comment(const source_file& file, const declaration& d) {
     return false;
 }
 
-// The words that users meet: in examples, and in the backticks of documents.
+// Returns the words that users meet: in examples, and in the backticks of documents.
 inline std::set<std::string> met_by_users(const tree& files) {
     std::set<std::string> words;
     const auto add = [&](std::string_view text) {
@@ -236,7 +236,7 @@ inline void undocumented_names(const tree& files, findings& out) {
     }
 }
 
-// The names of docs/names.md: what stands in backticks in the second column of its table.
+// Returns the names of docs/names.md: those in backticks in the second column of its table.
 inline std::map<std::string, std::size_t> listed_names(const source_file& page) {
     std::map<std::string, std::size_t> names;
     for (std::size_t i = 0; i != page.lines.size(); ++i) {
@@ -253,7 +253,7 @@ inline std::map<std::string, std::size_t> listed_names(const source_file& page) 
     return names;
 }
 
-// `using namespace coppice` brings into a program what docs/names.md lists, and nothing else.
+// `using namespace coppice` brings into a program exactly the names that docs/names.md lists.
 inline void unlisted_names(const tree& files, findings& out) {
     const auto page = std::find_if(files.begin(), files.end(), [](const source_file& file) {
         return file.path == "docs/names.md";

@@ -1,21 +1,21 @@
 // The law of stopping: every public asynchronous function is in the test that stops all of them.
 #pragma once
-// Asynchronous is a function of the library's headers that takes a completion token (use_await_t by
-// default), gives a task or a sender, or schedules for a time; and an algorithm of exec, which is
-// an object `inline constexpr then_t then{}`. Private members are not looked at, nor what tokens
-// are made of. The test is tests/compose/every_operation*: a text there begins with the name,
-// "stream::receive" for one, where it is stopped or excused. A name that no function has any more
-// must go.
+// A function of the library's headers is asynchronous if it takes a completion token (use_await_t
+// by default), returns a task or a sender, or schedules for a time. So is an algorithm of exec,
+// which is an object `inline constexpr then_t then{}`. The law ignores private members and the
+// parts of tokens. The test is tests/compose/every_operation*: where it stops or excuses a
+// function, a text begins with its name, for example "stream::receive". A name whose function is
+// gone must go too.
 
 #include "names.hpp"
 
 namespace tidy {
 
-// Objects of exec that are no algorithms.
+// Objects of exec that are not algorithms.
 inline constexpr const char* not_operations[] = {
     "as_awaitable", "connect", "forwarding_query", "record_outstanding", "now",
     "runs_here",    "start"};
-// Functions that operations are made of.
+// Functions that are parts of operations.
 inline constexpr const char* parts_of_operations[] = {"affine", "get_return_object", "initiate",
                                                       "perform", "wrap"};
 
@@ -30,13 +30,13 @@ struct named_operation {
     std::size_t line;
 };
 
-// The asynchronous functions of one header. `senders`: names of classes that are senders; those of
-// this header are added.
+// Finds the asynchronous functions of one header. `senders` has the names of classes that are
+// senders, to which this adds those of the header.
 class operations_of {
 public:
     operations_of(const source_file& file, std::set<std::string>& senders)
         : file_(file), senders_(senders) {
-        std::size_t begin = 0;  // of the present declaration
+        std::size_t begin = 0;  // of the current declaration
         for (std::size_t i = 0; i < file.tokens.size(); ++i) {
             const std::string_view word = file.at(i);
             if (word == "template") {
@@ -70,7 +70,7 @@ public:
 
 private:
     struct scope {
-        std::string name;  // "" of a namespace
+        std::string name;  // "" for a namespace
         bool is_public;
     };
     static bool is_access(std::string_view word) {
@@ -86,7 +86,7 @@ private:
         }
         return false;
     }
-    // A namespace or a class: goes in.
+    // Enters a namespace or a class.
     bool opens_scope(std::size_t begin, std::size_t open) {
         const std::size_t at = past_heads(file_, begin, open);
         if (file_.at(at) == "namespace" || file_.at(at + 1) == "namespace") {
@@ -105,11 +105,11 @@ private:
             if (file_.at(next) != "::") break;
             name = next + 1;
         }
-        if (has(name, open, "(")) return false;  // a function that gives a struct
+        if (has(name, open, "(")) return false;  // a function that returns a struct
         scopes_.push_back({std::string(file_.at(name)), file_.at(at) == "struct"});
         return true;
     }
-    // `inline constexpr then_t then`, in front of its braces.
+    // Reads `inline constexpr then_t then`, before its braces.
     void object(std::size_t begin, std::size_t end) {
         if (!file_.under("include/coppice/exec/") || end < begin + 4 || !scopes_are_namespaces() ||
             file_.at(begin) != "inline" || file_.at(begin + 1) != "constexpr") {
@@ -124,7 +124,7 @@ private:
         return std::all_of(scopes_.begin(), scopes_.end(),
                            [](const scope& s) { return s.name.empty(); });
     }
-    // What `open`, a parenthesis, follows.
+    // Reads the declaration before the parenthesis `open`.
     void function(std::size_t begin, std::size_t open) {
         if (open == begin || !is_public() || named_before(begin, open)) return;
         const std::size_t at = past_heads(file_, begin, open);
@@ -146,7 +146,7 @@ private:
         }
         if (waits) keep(open - 1);
     }
-    // Whether an earlier parenthesis of the declaration had the name.
+    // Returns true if an earlier parenthesis of the declaration had the name.
     bool named_before(std::size_t begin, std::size_t open) const {
         const std::size_t at = past_heads(file_, begin, open);
         for (std::size_t i = at; i < open; ++i) {
@@ -168,7 +168,7 @@ private:
     std::vector<scope> scopes_;
 };
 
-// The names at the beginning of texts in a line, `::` in them or not.
+// Returns the names at the beginning of texts in a line, with or without `::`.
 inline std::vector<std::string> names_in_texts(std::string_view line) {
     std::vector<std::string> names;
     for (std::size_t open = line.find('"'); open != line.npos;) {
@@ -199,7 +199,7 @@ inline void unstopped_operations(const tree& files, findings& out) {
         for (const named_operation& o : operations_of(file, senders).all) {
             known.insert(o.name);
             if (listed.contains(o.name)) continue;
-            out.push_back(file.found(o.line, o.name + " is stopped by no test: say in " +
+            out.push_back(file.found(o.line, o.name + " is stopped by no test: write in " +
                                                  "tests/compose/every_operation how it waits"));
         }
     }
@@ -208,7 +208,7 @@ inline void unstopped_operations(const tree& files, findings& out) {
         for (std::size_t i = 0; i != file.lines.size(); ++i) {
             for (const std::string& name : names_in_texts(file.lines[i])) {
                 if (name.find("::") == std::string::npos || known.contains(name)) continue;
-                out.push_back(file.found(i + 1, name + " is no asynchronous function any more"));
+                out.push_back(file.found(i + 1, name + " is no longer an asynchronous function"));
             }
         }
     }

@@ -7,8 +7,8 @@
 //   ...                                               // [/accept]
 //   ```                                               quoted as `examples/01_hello.cpp [accept]`
 //
-// A part is compared without its common indentation. Pages under docs/decisions/ may show code that
-// was rejected and therefore does not compile; what they mark is checked all the same.
+// A part is compared without its common indentation. Pages under docs/decisions/ may show rejected
+// code, which does not compile. Their marked quotes are checked all the same.
 
 #include "source.hpp"
 
@@ -25,7 +25,7 @@ inline std::vector<std::string> without_indentation(std::vector<std::string> lin
     return lines;
 }
 
-// The lines that `reference`, "path" or "path [part]", names. False: there is no such thing.
+// Puts into `lines` the lines that `reference`, "path" or "path [part]", names. False if none.
 inline bool quoted_lines(const tree& files, std::string_view reference,
                          std::vector<std::string>& lines) {
     const std::size_t space = reference.find(' ');
@@ -80,7 +80,7 @@ inline void dead_links(const tree& files, findings& out) {
     }
 }
 
-// The first C++ of a page has its includes and usings, so that a reader can compile what follows.
+// The first C++ of a page has its includes and usings, so that a reader can compile the rest.
 inline void bare_snippets(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (!file.is_document() || !file.under("docs/") || file.under("docs/decisions/")) continue;
@@ -104,7 +104,7 @@ inline void quotes(const tree& files, findings& out) {
     static constexpr std::string_view open = "<!-- example: ";
     for (const source_file& file : files) {
         if (!file.is_document()) continue;
-        std::string reference;  // of the mark directly above, if any
+        std::string reference;  // the mark directly above, if any
         for (std::size_t i = 0; i != file.lines.size(); ++i) {
             const std::string& line = file.lines[i];
             if (line.starts_with(open) && line.ends_with(" -->")) {

@@ -1,8 +1,8 @@
-// What the checks of the style law read: a file taken apart into code, comments, tokens, includes.
+// The input of the style law's checks: a file split into code, comments, tokens, and includes.
 #pragma once
-// A check is a function from a tree of such files to findings, so that it runs over the project and
-// over small texts with planted faults alike. Nothing here knows C++ beyond its tokens: a check
-// that needs types is the compiler's work.
+// A check is a function from a tree of such files to findings. So it runs over the project and over
+// small texts with planted faults alike. The checks know C++ only by its tokens: a check that needs
+// types is work for the compiler.
 
 #include <algorithm>
 #include <cctype>
@@ -51,8 +51,8 @@ inline bool blank(std::string_view line) {
     return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
-// Splits C++ text in two of the same shape: `code` without comments and without what stands inside
-// literals, `comments` with nothing else. Everything left out is blank, so lines and columns stay.
+// Splits C++ text in two texts of the same shape: `code` has neither comments nor the contents of
+// literals, and `comments` has only comments. Blanks replace the rest, so lines and columns stay.
 class separation {
 public:
     explicit separation(std::string_view text) : text_(text) {
@@ -88,7 +88,7 @@ private:
         }
     }
     bool word_before() const {
-        // u8R, LR and the like are raw strings too; an identifier that ends in R is not.
+        // u8R, LR, and the like are raw strings too. An identifier that ends in R is not.
         std::size_t begin = at_;
         while (begin > 0 && is_word(text_[begin - 1])) --begin;
         const std::string_view before = text_.substr(begin, at_ - begin);
@@ -126,7 +126,7 @@ private:
     std::size_t at_ = 0;
 };
 
-// The tokens of separated code, without preprocessor lines.
+// Returns the tokens of separated code, without preprocessor lines.
 inline std::vector<token> tokenize(const std::vector<std::string>& code) {
     static constexpr std::string_view longer[] = {
         "...", "<<=", ">>=", "::", "->", "++", "--", "+=", "-=", "*=", "/=",
@@ -177,7 +177,7 @@ struct source_file {
     bool is_cpp() const { return is_header() || path.ends_with(".cpp"); }
     bool is_document() const { return path.ends_with(".md"); }
     bool under(std::string_view folder) const { return path.starts_with(folder); }
-    // The n-th part of the path, or "" if it has fewer.
+    // Returns the n-th part of the path, or "" if it has fewer.
     std::string part(std::size_t n) const {
         std::size_t begin = 0;
         for (; n != 0; --n) {
@@ -186,7 +186,7 @@ struct source_file {
         }
         return path.substr(begin, path.find('/', begin) - begin);
     }
-    // The text of token i, or "" past either end; i may come from a subtraction.
+    // Returns the text of token i, or "" past either end: i may come from a subtraction.
     std::string_view at(std::size_t i) const {
         return i < tokens.size() ? std::string_view(tokens[i].text) : std::string_view();
     }
@@ -197,7 +197,7 @@ struct source_file {
     std::string path;  // from the project's root
     std::string text;
     std::vector<std::string> lines;
-    std::vector<std::string> code;      // empty if this is not C++, as all below
+    std::vector<std::string> code;      // empty if this is not C++, as are all fields below
     std::vector<std::string> comments;  // one entry per line
     std::vector<token> tokens;
     std::vector<include> includes;
@@ -221,7 +221,7 @@ private:
 
 using tree = std::vector<source_file>;
 
-// The index of the token that closes the bracket at `open`, or tokens.size() if none does.
+// Returns the index of the token that closes the bracket at `open`, or tokens.size() if none does.
 inline std::size_t closing(const std::vector<token>& tokens, std::size_t open) {
     const std::string_view opener = tokens[open].text;
     const std::string_view closer = opener == "(" ? ")" : opener == "{" ? "}" : "]";
@@ -233,7 +233,7 @@ inline std::size_t closing(const std::vector<token>& tokens, std::size_t open) {
     return tokens.size();
 }
 
-// Whether `text` holds `word` with no letter, digit or underscore on either side.
+// Returns true if `text` has `word` without a letter, digit, or underscore on either side.
 inline bool has_word(std::string_view text, std::string_view word) {
     for (std::size_t at = text.find(word); at != std::string_view::npos;
          at = text.find(word, at + 1)) {

@@ -10,7 +10,7 @@ inline constexpr std::size_t header_lines_max = 500;
 inline constexpr std::size_t test_lines_max = 450;
 inline constexpr std::size_t function_lines_max = 70;
 
-// Places that may exceed a length, and why. The name is a function's, or "" for a whole header.
+// A place that may exceed a length, and why. The name is a function's, or "" for a whole header.
 struct long_text {
     std::string_view path;
     std::string_view name;
@@ -24,7 +24,7 @@ inline bool may_be_long(const source_file& file, std::string_view name) {
                        [&](const long_text& l) { return l.path == file.path && l.name == name; });
 }
 
-// Notes to oneself; written apart so that this file may name them.
+// Words that mark unfinished work, split here so that this file may name them.
 inline void banned_words(const tree& files, findings& out) {
     static constexpr std::string_view words[] = {
         "TO"
@@ -36,7 +36,7 @@ inline void banned_words(const tree& files, findings& out) {
         "HA"
         "CK"};
     for (const source_file& file : files) {
-        if (file.is_document()) continue;  // prose may speak about them
+        if (file.is_document()) continue;  // documents may mention them
         for (std::size_t i = 0; i != file.lines.size(); ++i) {
             const std::string text =
                 file.is_cpp() ? file.code[i] + " " + file.comments[i] : file.lines[i];
@@ -61,14 +61,14 @@ inline void macros(const tree& files, findings& out) {
                 if (c != ' ' && c != '\t') directive += c;
             }
             if (directive.starts_with("#define"))
-                out.push_back(file.found(i + 1, "no macro but of base: check, cold_call, version"));
+                out.push_back(file.found(i + 1, "only base has macros: check, cold_call, version"));
             if (directive == "#if0" || directive == "#iffalse")
                 out.push_back(file.found(i + 1, "delete it; the history keeps it"));
         }
     }
 }
 
-// Names that belong to the compiler and its libraries, which we may use but not make.
+// Returns true for names of the compiler and its libraries, which we may use but not declare.
 inline bool compilers_name(std::string_view word) {
     static constexpr std::string_view prefixes[] = {
         "__builtin_", "__has_",    "__cpp_",    "__m128",  "__m256",     "__m512",
@@ -101,7 +101,7 @@ inline void banned_habits(const tree& files, findings& out) {
             const auto report = [&](const char* message) {
                 out.push_back(file.found(file.tokens[i].line, word + ": " + message));
             };
-            // A directive for what is internal reaches no program: not from here.
+            // A directive for internal names reaches no program if it is in a source or a test.
             const bool reaches_no_program =
                 ((file.under("src/") || file.under("tests/")) &&
                  (next(2) == "internal" || next(4) == "internal")) ||
@@ -133,9 +133,9 @@ inline void banned_habits(const tree& files, findings& out) {
     }
 }
 
-// clang and g++ each choose an order for what a lambda captures without naming it. A lambda of an
-// inline function has one name in the code of both, so they must lay it out alike: in the order of
-// a list of captures.
+// clang and g++ each choose an order for the captures that a lambda does not name. A lambda of an
+// inline function has one name in the code of both compilers, so both must lay it out alike: in the
+// order of a list of captures.
 inline void implicit_captures(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (!file.is_header() || !file.under("include/")) continue;
@@ -154,8 +154,7 @@ inline bool is_script(const source_file& file) {
            file.path == ".ci/run";
 }
 
-// Whether the command, of which this is the rest of its line, is a grep that ends at the first
-// match.
+// Returns true if `command`, the rest of a line, is a grep that ends at the first match.
 inline bool is_quiet_grep(std::string_view command) {
     command = command.substr(0, command.find_first_of("|;&<>"));
     bool first = true;
@@ -173,7 +172,7 @@ inline bool is_quiet_grep(std::string_view command) {
     return false;
 }
 
-// grep -q ends at the first match; a writer that goes on dies of SIGPIPE, and pipefail makes that
+// grep -q ends at the first match. A writer that continues dies of SIGPIPE, and pipefail makes that
 // the pipe's status. Every script sets pipefail.
 inline void piped_grep(const tree& files, findings& out) {
     for (const source_file& file : files) {
@@ -227,7 +226,7 @@ inline void long_headers(const tree& files, findings& out) {
     }
 }
 
-// A test file has one subject, which its first line names. A long one has several.
+// A test file has one subject, which its first line names. A long file has several.
 inline void long_tests(const tree& files, findings& out) {
     for (const source_file& file : files) {
         if (!file.is_cpp() || !file.under("tests/") || file.lines.size() <= test_lines_max)
@@ -238,7 +237,7 @@ inline void long_tests(const tree& files, findings& out) {
     }
 }
 
-// Finds function bodies outside of other functions by their braces: a block is a scope to look into
+// Finds function bodies outside other functions by their braces: a block is a scope to search
 // (namespace, class), an initializer, or a function with all that is inside it.
 class function_finder {
 public:
@@ -266,7 +265,7 @@ public:
                 if (close == file_.tokens.size()) return unbalanced(i);
                 measure(i, close);
                 i = close;
-                // A braced member initializer is followed by another one, or by the body.
+                // Another braced member initializer, or the body, follows the first.
                 const std::string_view after = file_.at(i + 1);
                 if (after != "," && after != "{" && after != "...") head_ = i + 1;
             }
@@ -275,7 +274,7 @@ public:
     }
 
 private:
-    // The head of the block at `open` without template parameter lists and what is in parentheses.
+    // Returns the head of the block at `open`, without template parameter lists and parentheses.
     std::vector<std::string_view> head(std::size_t open) const {
         std::vector<std::string_view> words;
         std::size_t angles = 0;
@@ -288,7 +287,7 @@ private:
         }
         return words;
     }
-    // Whether the block at `open` is a namespace or a class, and no function that returns one.
+    // Returns true if the block at `open` is a namespace or a class, not a function returning one.
     bool opens_scope(std::size_t open) const {
         bool scope = false;
         std::string_view before;
@@ -300,7 +299,7 @@ private:
         }
         return scope;
     }
-    // The name of the function whose body opens here, or "" for tables and the like.
+    // Returns the name of the function whose body opens here, or "" for tables and the like.
     std::string function_name(std::size_t open) const {
         const std::vector<std::string_view> words = head(open);
         for (std::size_t i = 1; i < words.size(); ++i) {
@@ -331,7 +330,7 @@ private:
 
     const source_file& file_;
     findings& out_;
-    std::size_t head_ = 0;  // first token of the declaration that is being read
+    std::size_t head_ = 0;  // first token of the current declaration
 };
 
 inline void long_functions(const tree& files, findings& out) {
@@ -344,7 +343,7 @@ inline void header_shape(const tree& files, findings& out) {
         if (file.lines.empty() || !file.lines[0].starts_with("// ") ||
             !file.lines[0].ends_with("."))
             out.push_back(
-                file.found(1, "line 1 says in one comment what the header is and for whom"));
+                file.found(1, "line 1 is a comment: what the header is, and which code uses it"));
         if (file.lines.size() < 2 || file.lines[1] != "#pragma once")
             out.push_back(file.found(2, "line 2 is #pragma once"));
     }

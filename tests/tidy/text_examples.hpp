@@ -1,4 +1,4 @@
-// What the checks of the text find, and what they let pass: words, habits, lengths, shapes.
+// Planted faults for the checks of words, habits, lengths, and shapes, and their lawful twins.
 #pragma once
 
 #include "example.hpp"
@@ -68,7 +68,7 @@ inline const std::vector<example> text_examples = {
      {1}},
     {"banned_habits", "using namespace in a source", {{source, "using namespace std;\n"}}, {}},
     {"banned_habits",
-     "the operator new that nobody replaces",
+     "the operator new that programs do not replace",
      {{library, "new (std::nothrow) int;\n"}, {"tests/x_test.cpp", "new (std::nothrow) int;\n"}},
      {1}},
     {"banned_habits", "endl", {{source, "out << std::endl;\n"}}, {1}},

@@ -13,6 +13,8 @@
 #include <cstdint>
 #include <memory>
 #include <new>
+#include <optional>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -201,6 +203,19 @@ TEST(callback, blocking_inside_a_callback_runs_those_queued_behind_it) {
             block, [&](completion<int> done) noexcept { kept = done; });
     });
     EXPECT_EQ(got, 5);
+}
+
+TEST(callback, sync_wait_inside_a_callback_runs_those_queued_behind_it) {
+    std::optional<std::tuple<int>> got;
+    at_once(1, [&](std::error_code, int) {
+        completion<int> kept;
+        at_once(2, [&](std::error_code, int) {
+            at_once(3, [&](std::error_code, int n) { std::move(kept)(std::error_code(), n); });
+        });
+        got = this_thread::sync_wait(completion_token_transform<void(std::error_code, int)>(
+            use_await, [&](completion<int> done) noexcept { kept = done; }));
+    });
+    EXPECT_EQ(got, std::tuple(3));
 }
 
 TEST(callback, its_stop_token_cancels_the_operation) {

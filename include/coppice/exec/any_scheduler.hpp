@@ -26,6 +26,7 @@ class any_timer_sender;
 
 }  // namespace internal
 
+// A value that is never empty. Threads: one per object, any number of objects.
 class any_scheduler {
 public:
     using scheduler_concept = scheduler_tag;

@@ -69,6 +69,7 @@ concept awaited_by = requires(T&& value, Promise& promise) {
     { AsAwaitable()(static_cast<T&&>(value), promise) } -> internal::has_awaiter<Promise>;
 };
 
+// True if T is a sender with several value completions in this environment.
 template <class T, class Env>
 inline constexpr bool sends_several_kinds = false;
 template <class T, class Env>

@@ -10,6 +10,7 @@
 
 namespace coppice::execution {
 
+// The base of a closure type D.
 template <internal::class_type D>
 struct sender_adaptor_closure {};
 
@@ -87,11 +88,13 @@ private:
 
 }  // namespace internal
 
+// Returns closure(sndr).
 template <sender Sndr, internal::is_closure Closure>
     requires internal::callable<Closure, Sndr>
 constexpr auto operator|(Sndr&& sndr, Closure&& closure) {
     return static_cast<Closure&&>(closure)(static_cast<Sndr&&>(sndr));
 }
+// Returns the closure that applies `first`, then `second`.
 template <internal::is_closure First, internal::is_closure Second>
 constexpr auto operator|(First&& first, Second&& second) {
     return internal::closure_pair<std::decay_t<First>, std::decay_t<Second>>(

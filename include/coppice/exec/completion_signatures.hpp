@@ -1,7 +1,7 @@
 // The three completions, and completion signatures: how a sender may complete, as a type.
 #pragma once
 // An operation completes once: set_value with its values, set_error with an error, or set_stopped.
-// A sender lists what it may do of that: completion_signatures<set_value_t(int), set_stopped_t()>.
+// A sender lists its completions: completion_signatures<set_value_t(int), set_stopped_t()>.
 // Source: [exec.cmplsig].
 
 #include <coppice/base/internal/namespaces.hpp>
@@ -79,6 +79,7 @@ inline constexpr bool is_completion_signature<set_stopped_t()> = true;
 template <class Fn>
 concept completion_signature = internal::is_completion_signature<Fn>;
 
+// True if the signature Fn has this tag.
 template <class Tag, class Fn>
 inline constexpr bool signature_has_tag = false;
 template <class Tag, class... Args>
@@ -99,10 +100,12 @@ struct completion_signatures {
     }
 };
 
+// True if T is a completion_signatures<...>.
 template <class T>
 inline constexpr bool is_completion_signatures = false;
 template <class... Fns>
 inline constexpr bool is_completion_signatures<completion_signatures<Fns...>> = true;
+// is_completion_signatures as a concept.
 template <class Sigs>
 concept valid_completion_signatures = is_completion_signatures<Sigs>;
 

@@ -14,7 +14,7 @@ namespace coppice::execution {
 // Source: [exec.opstate.general].
 struct operation_state_tag {};
 
-// Source: [exec.opstate.start].
+// The type of start. Source: [exec.opstate.start].
 struct start_t {
     // Begins an operation. It completes its receiver once: inside this call, or later on any
     // thread. The completion may destroy the operation.
@@ -58,7 +58,7 @@ concept connects = is_pipeline_error<signatures_of<Sndr, env_of_t<Rcvr>>> ||
 
 }  // namespace internal
 
-// Source: [exec.connect].
+// The type of connect. Source: [exec.connect].
 struct connect_t {
     // Returns the operation of `sndr` that completes `rcvr`; starts nothing. The sender is first
     // transformed by the domains of its completion and of its start. An awaitable is connected as a
@@ -140,6 +140,7 @@ public:
     Env get_env() const noexcept { std::terminate(); }  // never called
 };
 
+// True if connecting the two throws nothing.
 template <class Sndr, class Rcvr>
 inline constexpr bool nothrow_connectable =
     noexcept(connect(std::declval<Sndr>(), std::declval<Rcvr>()));

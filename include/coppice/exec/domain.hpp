@@ -83,6 +83,8 @@ private:
     }
 };
 
+// One domain for all of Domains: the first if all are the same, otherwise their common type,
+// otherwise an indeterminate_domain.
 template <class... Domains>
 struct common_domain {
     using type = internal::set_union_t<indeterminate_domain<>, internal::type_list<Domains...>>;

@@ -9,7 +9,7 @@
 
 namespace coppice {
 
-// Source: [exec.fwd.env].
+// The type of forwarding_query. Source: [exec.fwd.env].
 struct forwarding_query_t {
     // Returns true if adaptors pass `query` on from their receiver to their child: its query() of
     // this tag says so, or it is derived from forwarding_query_t.
@@ -74,7 +74,8 @@ struct prop {
 template <class QueryTag, class ValueType>
 prop(QueryTag, ValueType) -> prop<QueryTag, std::unwrap_reference_t<ValueType>>;
 
-// Joins several queryable objects. The first that knows an answer gives it. Source: [exec.env].
+// Joins several queryable objects. The first object that can answer a query answers it. Source:
+// [exec.env].
 template <internal::queryable... Envs>
 struct env {
     // Holds each of `envs`. A std::reference_wrapper is unwrapped.

@@ -8,6 +8,7 @@
 
 namespace coppice::execution {
 
+// The types of seq, par, par_unseq, and unseq.
 class sequenced_policy {
 public:
     constexpr sequenced_policy() noexcept = default;

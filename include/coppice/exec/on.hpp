@@ -14,6 +14,8 @@
 
 namespace coppice::execution {
 
+// Runs a sender or a closure on `sch` and returns; see above. If scheduling there or back fails or
+// is stopped, the whole operation completes the same way. Cost: no allocation.
 struct on_t {
     template <scheduler Sch, sender Sndr>
         requires(!internal::is_closure<Sndr>)

@@ -21,7 +21,7 @@ concept simple_allocator = requires(Alloc alloc, std::size_t n) {
 
 }  // namespace internal
 
-// Source: [exec.get.allocator].
+// The type of get_allocator. Source: [exec.get.allocator].
 struct get_allocator_t : forwarding_query_t {
     // Returns the allocator for what an operation in `env` allocates.
     template <class Env>
@@ -36,7 +36,7 @@ struct get_allocator_t : forwarding_query_t {
 };
 inline constexpr get_allocator_t get_allocator{};
 
-// Source: [exec.get.stop.token].
+// The type of get_stop_token. Source: [exec.get.stop.token].
 struct get_stop_token_t {
     // Returns the token through which an operation in `env` learns of a stop request;
     // never_stop_token if `env` names none.
@@ -66,7 +66,7 @@ namespace coppice::execution {
 // The type that a scheduler names as scheduler_concept.
 struct scheduler_tag {};
 
-// Source: [exec.get.compl.sched].
+// The type of get_completion_scheduler<Tag>. Source: [exec.get.compl.sched].
 template <class Tag>
 struct get_completion_scheduler_t {
     // Returns the scheduler on which a sender with the attributes `object` completes with Tag. If
@@ -123,7 +123,7 @@ struct get_scheduler_t {
 };
 inline constexpr get_scheduler_t get_scheduler{};
 
-// Source: [exec.get.domain].
+// The type of get_domain. Source: [exec.get.domain].
 struct get_domain_t {
     // Returns the domain of operations that start in `env`: the domain that `env` names, otherwise
     // its scheduler's domain, otherwise default_domain.
@@ -188,7 +188,7 @@ inline constexpr get_await_completion_adaptor_t get_await_completion_adaptor{};
 // From the strongest guarantee to the weakest. Source: [exec.get.fwd.progress].
 enum class forward_progress_guarantee { concurrent, parallel, weakly_parallel };
 
-// Source: [exec.get.fwd.progress].
+// The type of get_forward_progress_guarantee. Source: [exec.get.fwd.progress].
 struct get_forward_progress_guarantee_t {
     // Returns what a scheduler's execution agents guarantee; weakly_parallel if it does not say.
     template <internal::declares_scheduler Sch>

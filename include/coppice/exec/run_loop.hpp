@@ -10,6 +10,8 @@
 
 namespace coppice::execution {
 
+// A queue of operations and timers, run by a thread of the program. Cost: scheduling allocates
+// nothing.
 class [[gnu::visibility("default")]] run_loop {
 public:
     // What the queue holds. The operations of schedule() derive from it.
@@ -118,6 +120,8 @@ public:
 
     explicit scheduler(run_loop& loop) noexcept : scheduler(loop.queue_) {}
 
+    // Returns a sender that completes on the loop, or with set_stopped if the stop was requested
+    // before the loop reached it. Cost: no allocation.
     sender schedule() const noexcept { return sender(*loop_); }
     // Returns the same sender: queueing never blocks and never allocates.
     sender try_schedule() const noexcept { return schedule(); }

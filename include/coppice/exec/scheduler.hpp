@@ -20,6 +20,8 @@ struct schedule_t {
 };
 inline constexpr schedule_t schedule{};
 
+// A handle to an execution resource: copyable, equality-comparable, with a schedule() that returns
+// a sender. Source: [exec.sched].
 template <class Sch>
 concept scheduler =
     internal::declares_scheduler<Sch> &&
@@ -29,6 +31,7 @@ concept scheduler =
     } && internal::queryable<Sch> && std::equality_comparable<std::remove_cvref_t<Sch>> &&
     std::copyable<std::remove_cvref_t<Sch>>;
 
+// The sender that schedule() returns.
 template <scheduler Sch>
 using schedule_result_t = decltype(schedule(std::declval<Sch>()));
 

@@ -41,7 +41,7 @@ public:
     using scope_state::max_associations;
     using scope_state::max_joins;
 
-    // Refuses associations from now on.
+    // Refuses associations from now on. What was associated before continues.
     using scope_state::close;
     // Returns the current count of associations, including joiners that are being pushed.
     using scope_state::outstanding;
@@ -94,7 +94,9 @@ public:
     // Returns the token for spawn(), spawn_future(), and associate(). Lifetime: the scope outlives
     // it.
     token get_token() noexcept { return token(*this); }
-    // Returns a sender that completes once every operation has ended.
+    // Returns a sender that completes once every operation has ended, on the scheduler on which it
+    // is started. From then on the scope refuses associations and may be destroyed. A stop does not
+    // end the join: stop the operations instead. Cost: no allocation.
     internal::scope_join_sender join() noexcept { return internal::scope_join_sender(*this); }
 };
 
@@ -133,7 +135,9 @@ public:
     // Returns the token for spawn(), spawn_future(), and associate(). Lifetime: the scope outlives
     // it.
     token get_token() noexcept { return token(*this); }
-    // Returns a sender that completes once every operation has ended.
+    // Returns a sender that completes once every operation has ended, on the scheduler on which it
+    // is started. From then on the scope refuses associations and may be destroyed. A stop does not
+    // end the join: stop the operations instead. Cost: no allocation.
     internal::scope_join_sender join() noexcept { return internal::scope_join_sender(*this); }
 
     // Asks all operations to stop, including those associated later. No join completes before this

@@ -15,7 +15,8 @@ namespace coppice::execution {
 struct receiver_tag {};
 struct sender_tag {};
 
-// [exec.recv.concepts]
+// What an operation completes: has an environment, and is moved without exceptions. Source:
+// [exec.recv.concepts].
 template <class Rcvr>
 concept receiver =
     std::derived_from<typename std::remove_cvref_t<Rcvr>::receiver_concept, receiver_tag> &&
@@ -26,12 +27,14 @@ concept receiver =
     std::is_nothrow_move_constructible_v<std::remove_cvref_t<Rcvr>> &&
     (!std::is_final_v<std::remove_cvref_t<Rcvr>>);
 
+// True if Rcvr can be completed with this signature.
 template <class Signature, class Rcvr>
 inline constexpr bool valid_completion_for = false;
 template <class Tag, class... Args, class Rcvr>
 inline constexpr bool valid_completion_for<Tag(Args...), Rcvr> =
     internal::callable<Tag, std::remove_cvref_t<Rcvr>, Args...>;
 
+// True if Rcvr can be completed with each of the signatures.
 template <class Rcvr, class Completions>
 inline constexpr bool has_completions = false;
 template <class Rcvr, class... Sigs>
@@ -51,7 +54,7 @@ concept inlinable_receiver = receiver<Rcvr> && requires(ChildOp* child) {
     } noexcept -> std::same_as<std::remove_cvref_t<Rcvr>>;
 };
 
-// [exec.snd.concepts]
+// A class that declares itself a sender. Source: [exec.snd.concepts].
 template <class Sndr>
 concept is_sender = std::derived_from<typename Sndr::sender_concept, sender_tag>;
 // The error for a sender that is awaited directly, in a coroutine whose promise does not call
@@ -65,10 +68,12 @@ internal::await_without_as_awaitable<Sndr> operator co_await(Sndr&&) noexcept {
     return {};
 }
 
+// True for senders and for awaitables. A program may specialize it.
 template <class Sndr>
 inline constexpr bool enable_sender =
     is_sender<Sndr> || internal::is_awaitable<Sndr, internal::env_promise<env<>>>;
 
+// Describes work. Connecting it to a receiver makes an operation. Source: [exec.snd.concepts].
 template <class Sndr>
 concept sender = enable_sender<std::remove_cvref_t<Sndr>> &&
                  requires(const std::remove_cvref_t<Sndr>& sndr) {
@@ -161,17 +166,21 @@ consteval auto get_completion_signatures() noexcept -> signatures_of<Sndr, Env..
     return {};
 }
 
+// A sender whose completion signatures are known in this environment, or in all.
 template <class Sndr, class... Env>
 concept sender_in = sender<Sndr> && (sizeof...(Env) <= 1) && (internal::queryable<Env> && ...) &&
                     valid_completion_signatures<signatures_of<Sndr, Env...>>;
+// A sender whose completion signatures depend on the environment.
 template <class Sndr>
 concept dependent_sender =
     sender<Sndr> && std::same_as<signatures_of<Sndr>, internal::dependent_signatures>;
 
+// The completion signatures of a sender in this environment, or in all.
 template <class Sndr, class... Env>
     requires sender_in<Sndr, Env...>
 using completion_signatures_of_t = signatures_of<Sndr, Env...>;
 
+// True if the sender may complete with set_stopped.
 template <class Sndr, class Env = env<>>
     requires sender_in<Sndr, Env>
 inline constexpr bool sends_stopped =

@@ -8,9 +8,10 @@
 namespace coppice::execution {
 
 // Starts sndr in token's scope and returns a sender of its result, which completes with set_stopped
-// if the scope refuses. Destroying the returned sender asks the operation to stop, and drops its
-// result; the scope still waits for it. Errors: what
-// allocating or connecting throws. Cost: one allocation, as in spawn.
+// if the scope refuses. Destroying the returned sender requests a stop of the operation, and drops
+// its result; the scope still waits for it. Threads: the future may be started and destroyed on any
+// thread. What a stop loses: the result. Errors: what allocating or connecting throws; nothing has
+// begun then. Cost: one allocation, as in spawn.
 struct spawn_future_t {
     template <sender Sndr, scope_token Token, internal::queryable Env = env<>>
     auto operator()(Sndr&& sndr, Token token, Env spawn_env = Env(),

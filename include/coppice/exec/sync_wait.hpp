@@ -13,6 +13,7 @@
 
 namespace coppice::this_thread {
 
+// The environment of a sender in sync_wait: all schedulers in it are the waiting thread's loop.
 class sync_wait_env {
 public:
     sync_wait_env() noexcept = default;
@@ -31,6 +32,7 @@ private:
     execution::run_loop* loop_ = nullptr;
 };
 
+// The results of sync_wait and of sync_wait_with_variant: empty if the sender was stopped.
 template <execution::sender_in<sync_wait_env> Sndr>
 using sync_wait_result_t = std::optional<execution::value_types_of_t<
     Sndr, sync_wait_env, execution::internal::decayed_tuple, std::type_identity_t>>;
@@ -38,6 +40,7 @@ template <execution::sender_in<sync_wait_env> Sndr>
 using sync_wait_with_variant_result_t =
     std::optional<execution::value_types_of_t<Sndr, sync_wait_env>>;
 
+// The loop and the result of one sync_wait, on the stack of the waiting thread.
 template <class Result>
 struct sync_wait_state {
     sync_wait_state() noexcept = default;
@@ -46,6 +49,7 @@ struct sync_wait_state {
     Result result;
 };
 
+// Stores the result and ends the loop.
 template <class Result>
 class sync_wait_receiver {
 public:

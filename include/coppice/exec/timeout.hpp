@@ -1,4 +1,4 @@
-// timeout: gives a sender a limited time, then stops it and sends std::errc::timed_out.
+// timeout: limits the time of a sender, then stops it and sends std::errc::timed_out.
 #pragma once
 // The sender and a timer run concurrently. The sender's environment answers get_deadline with the
 // end of the limit, or with the receiver's deadline if that is earlier.

@@ -14,7 +14,8 @@
 
 namespace coppice::execution {
 
-// Runs all senders concurrently. Errors: what allocating throws, from connect.
+// Runs all senders concurrently, and waits for all. A stop from outside reaches all of them.
+// Errors: what allocating throws, from connect.
 struct when_all_range_t {
     template <sender Sndr>
     auto operator()(std::vector<Sndr> sndrs) const {

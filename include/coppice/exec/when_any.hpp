@@ -3,7 +3,7 @@
 // The first value or error decides. The other senders are asked to stop, and are waited for,
 // because their operations are part of this one. A sender that completes with set_stopped cannot
 // win. If no sender sends a value or an error, the operation completes with set_stopped; a stop
-// from outside has that effect if the senders honor it. Source: ours.
+// from outside has that effect if the senders obey it. Source: ours.
 //
 // when_any is not for taking one of several things: a sender that is asked to stop may already have
 // a value, for example an item of a channel, and that value is dropped. select (sync/select.hpp)

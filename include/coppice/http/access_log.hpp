@@ -26,7 +26,8 @@
 
 namespace coppice::http {
 
-// Threads: any. Lifetime: the destructor writes what has been handed over, and joins the thread.
+// Writes lines to a file on its own thread. Threads: any. Lifetime: outlives the servers that use
+// it; the destructor writes what has been handed over, and joins the thread.
 class access_log : immovable {
 public:
     // The most bytes that may wait to be written. Lines beyond it are dropped and counted.
@@ -35,12 +36,14 @@ public:
     // Appends to the file, and creates it if it does not exist. Errors: std::system_error, also for
     // a name with a NUL in it.
     explicit access_log(const std::string& path);
-    // Writes to an open file, which the caller still owns.
+    // Writes to an open file, which the caller still owns. Lifetime: the file stays open until the
+    // log is destroyed. Errors: std::system_error.
     explicit access_log(int file);
     ~access_log();
 
-    // Takes whole lines, and leaves `lines` empty, perhaps with another buffer. Blocks: for a lock
-    // held for the length of a swap or a copy. Cost: no allocation in steady state.
+    // Takes whole lines, and leaves `lines` empty, perhaps with another buffer. Drops and counts
+    // them if waiting_bytes_max would be exceeded. Blocks: for a lock held for the length of a swap
+    // or a copy. Cost: no allocation in steady state.
     void write(std::string& lines) noexcept;
     // Opens the path again, for what is handed over from now on. A batch that the thread is writing
     // still goes to the old file. Blocks: while the file is opened. Errors: the system's, and the

@@ -33,9 +33,12 @@ namespace coppice::http {
 class body_writer : immovable {
 public:
     // Completes when the bytes have been copied or sent. Stops the caller if the client no longer
-    // reads. Errors: std::length_error for more bytes than the declared length.
+    // reads. What a stop loses: how many of the bytes were taken; those that were taken are sent.
+    // Errors: std::length_error for more bytes than the declared length. Lifetime: the bytes
+    // outlive the call.
     virtual task<> write(std::string_view bytes) = 0;
-    // Completes when the kernel has taken everything that was written so far.
+    // Completes when the kernel has taken everything that was written so far. What a stop loses:
+    // nothing; the next call sends the rest.
     virtual task<> flush() = 0;
     // Adds a field after the body. It is sent only if the body is chunked, which means without a
     // declared length and to an HTTP/1.1 client. Errors: std::invalid_argument, as response::add().
@@ -51,10 +54,11 @@ protected:
 // awaited on any.
 class body_reader : immovable {
 public:
-    // Gives the next piece, "" at the end; the view is valid until the next call. The server
-    // receives nothing between two calls, so a slow handler slows its client. Stops the caller if
-    // the client goes away. Errors: http::refused if the body is malformed, too large, or too slow;
-    // the client is told. std::logic_error while another read() waits; that one goes on.
+    // Completes with the next piece, "" at the end; the view is valid until the next call. The
+    // server receives nothing between two calls, so a slow handler slows its client. Stops the
+    // caller if the client goes away. What a stop loses: nothing. Errors: http::refused if the body
+    // is malformed, too large, or too slow; the client is told. std::logic_error while another
+    // read() waits; the other read() continues.
     virtual task<std::string_view> read() = 0;
     // Counts `bytes` more toward what the server keeps for its clients
     // (server_options::buffered_bytes_max), until the handler has ended. For a handler that
@@ -62,7 +66,7 @@ public:
     // counted then. A body_reader that is not the server's counts nothing. Threads: as read().
     // Cost: no allocation.
     virtual void keep(std::size_t bytes) { (void)bytes; }
-    // Returns true if read() has given a piece, or the end. read_json(), read_multipart(), and
+    // Returns true if read() has returned a piece, or the end. read_json(), read_multipart(), and
     // multipart_reader need the whole body, and throw std::logic_error if it has.
     virtual bool has_begun() const noexcept { return false; }
 

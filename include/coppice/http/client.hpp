@@ -7,12 +7,12 @@
 // nevertheless have acted on it; see docs/stopping.md. Being stoppable costs no allocation.
 //
 // A request has either an endpoint and a target, or a URL. The host of a URL is looked up, and its
-// addresses are raced (io::connect_options). An https URL gives
-// errc::protocol_not_supported, since there is no TLS here.
+// addresses are raced (io::connect_options). An https URL fails with errc::protocol_not_supported,
+// since there is no TLS here.
 //
 // The client sends only what is exactly one request. Method, target, host, and fields may come from
-// an untrusted source: a text that would be malformed, or would end the request elsewhere, gives
-// errc::invalid_argument.
+// an untrusted source: a text that would be malformed, or would end the request elsewhere, fails
+// with errc::invalid_argument.
 //
 // The client sends a large or streamed body while it receives the answer. An answer of 300 or more
 // that arrives before the body has been sent stops the sending and the body's source, and is the
@@ -26,7 +26,7 @@
 // 9.3.1).
 //
 // Four things bound the duration of a request. Each wait has a limit, and the whole request has one
-// if `total` is set: both give timed_out. A deadline in the environment ends the request as
+// if `total` is set: both fail with timed_out. A deadline in the environment ends the request as
 // stopped. A timeout around the request arrives as a stop when its time is up; the client does not
 // know that time beforehand.
 //
@@ -34,12 +34,12 @@
 // other URL with GET, and so do 301 and 302 after POST; 307 and 308 repeat the request.
 // Authorization, Cookie, and Proxy-Authorization are not sent to another scheme, host, or port. A
 // streamed body cannot be repeated, so the redirect is then the answer, as it is without a
-// Location. One redirect more than allowed gives errc::too_many_links. A Location that is not a URL
-// gives bad_message.
+// Location. One redirect more than allowed fails with errc::too_many_links. A Location that is not
+// a URL fails with bad_message.
 //
 // A client retries if `retries` allows it, and only requests that are idempotent and have no
 // streamed body. It retries when no connection can be made, when one is lost before a byte of an
-// answer, and after 429, 502, 503, and 504, not before the time that Retry-After gives. It does not
+// answer, and after 429, 502, 503, and 504, not before the time that Retry-After names. It does not
 // retry if that would be after `total` or after the deadline in the environment. In that case, and
 // when no retries are left, the last answer or error is the result. A timeout around the request
 // may expire during the wait.
@@ -82,13 +82,15 @@ public:
     // and the loop runs.
     ~client() = default;
 
-    // Sends a request and gives its answer. Errors: see above; a request that its token stops
-    // completes with set_stopped. Cost: off the loop, one more frame and what posting costs; with a
-    // URL, what its text and its look-up allocate.
+    // Sends a request and completes with its answer. Errors: see above; a request that its token
+    // stops completes with set_stopped. What a stop loses: whether the server has acted. Lifetime:
+    // the texts that the request views outlive the task. Cost: off the loop, one more frame and
+    // what posting costs; with a URL, what its text and its look-up allocate.
     template <stoppable_token Token = never_stop_token>
     task<client_response> send(client_request r, Token token = {}) {
         return internal::client_tasks::send(core_, std::move(r), std::move(token));
     }
+    // Send a GET request. Errors, stops, cost: as send(). Lifetime: `target` outlives the task.
     template <stoppable_token Token = never_stop_token>
     task<client_response> get(const io::endpoint& to, std::string_view target, Token token = {}) {
         return send({.to = to, .target = target}, std::move(token));
@@ -97,7 +99,8 @@ public:
     task<client_response> get(std::string_view url, Token token = {}) {
         return send({.url = std::string(url)}, std::move(token));
     }
-    // Sends a POST request. Lifetime: `target` and `body` outlive the task.
+    // Send a POST request. Errors, stops, cost: as send(). Lifetime: `target` and `body` outlive
+    // the task.
     template <stoppable_token Token = never_stop_token>
     task<client_response> post(const io::endpoint& to, std::string_view target,
                                std::string_view body, Token token = {}) {
@@ -108,9 +111,9 @@ public:
         return send({.method = "POST", .body = body, .url = std::string(url)}, std::move(token));
     }
 
-    // Sends a request and gives its answer once the head has arrived; read() then gives the body. A
-    // request body that is streamed, or larger than 16 KiB, is sent before that, unless the answer
-    // refuses it. Lifetime: the request's views outlive the answer. Errors: as send();
+    // Send a request, and complete with its answer once the head has arrived; read() then returns
+    // the body. A request body that is streamed, or larger than 16 KiB, is sent before that, unless
+    // the answer refuses it. Lifetime: the request's views outlive the answer. Errors: as send();
     // invalid_argument for a sink. Cost: allocates the call.
     template <stoppable_token Token = never_stop_token>
     task<client_answer> open(client_request r, Token token = {}) {
@@ -121,8 +124,9 @@ public:
         return open({.url = std::string(url)}, std::move(token));
     }
 
-    // Closes the kept connections.
+    // Closes the kept connections. Threads: this and the counts below: the loop's.
     void close_idle() noexcept { core_.close_idle(); }
+    // Return how many connections are kept, and how many were made so far.
     std::size_t idle_connections() const noexcept { return core_.idle_connections(); }
     std::size_t connections_made() const noexcept { return core_.made; }
 

@@ -1,4 +1,4 @@
-// What a client takes and gives: options, requests, and answers, whole or read by pieces.
+// The values of a client: options, requests, and answers, whole or read by pieces.
 #pragma once
 
 #include <coppice/base/clock.hpp>
@@ -41,7 +41,7 @@ struct client_options {
     internal::duration body = std::chrono::seconds(60);
     // For a whole request, from its beginning to the end of its answer's body. It includes
     // redirects, retries, the waits between them and for a turn, the source, and the sink. A read()
-    // of open()'s answer that would wait beyond it gives timed_out too.
+    // of open()'s answer that would wait beyond it fails with timed_out too.
     internal::duration total = internal::duration::max();
     // connections idle for longer are not used again
     internal::duration idle = std::chrono::seconds(20);
@@ -64,7 +64,7 @@ struct client_options {
 // Takes a streamed body, piece by piece. Nothing is received while its task runs.
 using body_sink = std::function<task<>(std::string_view piece)>;
 
-// What to ask. Lifetime: the texts that it views outlive the request.
+// A request to send. Lifetime: the texts that it views outlive the request.
 struct client_request {
     io::endpoint to = {};             // where the request is sent; not needed with `url`
     std::string_view target = "/";    // the path and the query, percent-encoded
@@ -116,7 +116,7 @@ private:
 // A whole answer.
 class client_response : public client_head {
 public:
-    // Lifetime: the view is the response's.
+    // Returns the body. Lifetime: the view is valid as long as the response.
     std::string_view body() const& noexcept { return body_; }
     std::string body() && noexcept { return std::move(body_); }
 
@@ -134,8 +134,9 @@ public:
     client_answer(client_answer&&) noexcept = default;
     client_answer& operator=(client_answer&&) noexcept = default;
 
-    // Gives the next piece of the body, "" at its end and from then on. The view is valid until the
-    // next call. Errors: as those of the client, and then the same on every further call.
+    // Completes with the next piece of the body, "" at its end and from then on. The view is valid
+    // until the next call. What a stop loses: nothing. Errors: as those of the client, and then the
+    // same on every further call.
     // client_options::body limits each wait. Cost: allocates only where the input grows.
     task<std::string_view> read();
 

@@ -53,8 +53,8 @@ struct compression_options {
 // std::invalid_argument for a level that zlib does not know.
 std::shared_ptr<const filter> compression(compression_options options = {});
 
-// Makes a filter that gives refusals and faults a JSON body, such as {"error": "there is no such
-// note"}. It converts answers of 400 and above that are text/plain and not streamed, including
+// Makes a filter that turns refusals and faults into JSON bodies, such as {"error": "there is no
+// such note"}. It converts answers of 400 and above that are text/plain and not streamed, including
 // those that a status_error and the server itself make. Bytes that are not UTF-8 become U+FFFD.
 // Answers of another media type stay as they are.
 std::shared_ptr<const filter> json_errors();

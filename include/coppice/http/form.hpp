@@ -1,4 +1,4 @@
-// Forms without files: application/x-www-form-urlencoded bodies, with values as types.
+// Forms without files: application/x-www-form-urlencoded bodies, read as typed values.
 #pragma once
 // Values have the types of query parameters, including your own types; see request::query().
 

@@ -1,4 +1,4 @@
-// handler and filter: what answers a request, and what looks at requests and answers.
+// handler answers a request; filter sees requests before handlers, and answers after them.
 #pragma once
 
 #include <coppice/http/internal/answerer.hpp>
@@ -21,7 +21,7 @@ struct filter_chain;
 
 }  // namespace internal
 
-// What a handler needs in order to run.
+// What a handler needs to run.
 struct handler_needs {
     bool pool = false;  // computes for long, or blocks: runs on the pool if there is one
     bool body = false;  // reads the body itself, through request::incoming()
@@ -53,7 +53,7 @@ auto declare(F&& function, handler_needs needs) {
 }
 // Declares a handler that computes for long or blocks. It runs on the pool in every model except
 // `single`, which has no pool. On the pool it may fork, also through wait_for_tasks: such tasks run
-// side by side.
+// in parallel.
 template <class F>
 auto offload(F&& function) {
     return http::declare(std::forward<F>(function), {.pool = true});
@@ -71,9 +71,9 @@ auto read_body(F&& function) {
 // thread than it began on. Lifetime: the request and its views stay valid until the answer is made.
 class handler {
 public:
-    // Errors: std::invalid_argument for an empty function, and for a handler that reads its body
-    // but returns no task; what copying the callable throws; what allocation throws. Cost: one
-    // allocation.
+    // Hold the callable. Errors: std::invalid_argument for an empty function, and for a handler
+    // that reads its body but returns no task; what copying the callable throws; what allocation
+    // throws. Cost: one allocation.
     template <class F>
     handler(declared_handler<F> declared) : handler(std::move(declared.function)) {
         needs_ = declared.needs;
@@ -102,6 +102,7 @@ public:
     bool starts_early() const noexcept { return starts_early_; }
     // Returns the filters of its group, or nullptr if it has none.
     const internal::filter_chain* chain() const noexcept { return chain_; }
+    // Answers the request on this thread. Errors: what the handler throws.
     response answer(request& r) const { return callable_->answer(r); }
     // Runs the filters of its group that are tasks, and then the handler.
     task<response> start(request& r) const { return callable_->start(r); }
@@ -122,8 +123,8 @@ private:
     bool behind_tasks_ = false;
 };
 
-// Looks at requests before their handlers do, and at answers before they are sent. For what routes
-// have in common and what needs no waiting. A filter that waits is a function; see next.hpp.
+// Sees requests before their handlers do, and answers before they are sent. For work that routes
+// have in common and that does not wait. A filter that waits is a function; see next.hpp.
 // Threads: as for handlers. Errors: as for handlers.
 class filter {
 public:

@@ -62,6 +62,7 @@ std::string multipart_boundary(std::optional<std::string_view> content_type);
 // Takes a body apart as its bytes arrive, without waiting. Threads: one at a time.
 class multipart_parser {
 public:
+    // What next() has found.
     enum class event : unsigned char {
         wants_more,  // the input is used up
         part,        // a part begins; see head()
@@ -130,16 +131,16 @@ public:
     multipart_reader(body_reader& body, std::optional<std::string_view> content_type,
                      multipart_limits limits = {});
 
-    // Gives the next part, valid until the next call; nullptr at the end of the body. Drops what
-    // was not read of the part before. Stops the caller if the client goes away. Errors:
+    // Completes with the next part, valid until the next call; nullptr at the end of the body.
+    // Drops what was not read of the part before. Stops the caller if the client goes away. Errors:
     // status_error, as multipart_parser; http::refused, as body_reader::read().
     task<const multipart_head*> next();
-    // Gives the next piece of the part's content; "" at its end, and if there is no current part.
-    // Lifetime: until the next call. Stops and errors: as next().
+    // Completes with the next piece of the part's content; "" at its end, and if there is no
+    // current part. Lifetime: until the next call. Stops and errors: as next().
     task<std::string_view> read();
 
 private:
-    // Gives the parser the next bytes of the body. Gives false if the body has ended.
+    // Passes the next bytes of the body to the parser. Completes with false if the body has ended.
     task<bool> receive();
 
     body_reader* body_;

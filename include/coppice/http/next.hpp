@@ -1,4 +1,4 @@
-// next_handler: what a filter that is a task calls to pass its request on; for filters that wait.
+// next_handler: passes a request on to the next filter or the handler; for filters that wait.
 #pragma once
 // A filter that is a function wraps the handler:
 //
@@ -37,9 +37,9 @@ public:
     next_handler(next_handler&&) noexcept = default;
     next_handler& operator=(next_handler&&) noexcept = default;
 
-    // Gives the answer of the next filter or of the handler. It starts when the task is awaited,
-    // and never runs if the task is not awaited. A second call runs it again. A body that a handler
-    // has read is not available to that second run: a handler that calls read_json() or
+    // Completes with the answer of the next filter or of the handler, which starts when the task is
+    // awaited, and never runs if the task is not awaited. A second call runs it again. A body that
+    // a handler has read is not available to that second run: a handler that calls read_json() or
     // read_multipart() then fails with std::logic_error. Cost: one frame for the next filter; for
     // the handler, one more than its own.
     task<response> operator()() const;

@@ -16,6 +16,7 @@ class status_error : public std::runtime_error {
 public:
     // `text` is sent to the client. Errors: a status outside 200 to 599 stops the process.
     status_error(int status, const std::string& text);
+    // Returns the status of the answer.
     int status() const noexcept { return status_; }
 
 private:
@@ -46,14 +47,17 @@ public:
         return *this;
     }
 
+    // Return the number of parameters that are set, and the range of them.
     std::size_t size() const noexcept { return count_; }
     const path_parameter* begin() const noexcept { return items_; }
     const path_parameter* end() const noexcept { return items_ + count_; }
     // Returns the part of the path that `name` matched, as sent.
     std::optional<std::string_view> find(std::string_view name) const noexcept;
 
+    // Change the parameters; used by routers. push_back() stops the process if the array is full;
+    // no route has more parameters (see router.hpp). pop_back() needs a parameter, and the index
+    // must be less than size().
     void clear() noexcept { count_ = 0; }
-    // Stops the process if the array is full; no route has more parameters (see router.hpp).
     void push_back(path_parameter) noexcept;
     void pop_back() noexcept { --count_; }
     path_parameter& operator[](std::size_t index) noexcept { return items_[index]; }

@@ -8,9 +8,9 @@
 // Two rules hold for every input. The fuzzers check them.
 //
 // Prefixes decide. Each byte is judged when it is reached, and each field line at its end. The
-// shortest prefix that is wrong, or that exceeds a limit, gives the error. Every longer input that
-// starts with that prefix gives the same error. One buffer, any split of it, and one byte at a time
-// therefore all agree.
+// shortest prefix that is wrong, or that exceeds a limit, decides the error. Every longer input
+// that starts with that prefix has the same error. One buffer, any split of it, and one byte at a
+// time therefore all agree.
 //
 // `partial` means that some continuation may still be valid. Three judgments wait for more bytes
 // than they strictly need. The form of a target waits for the space after it, the value of a field
@@ -30,7 +30,7 @@
 
 namespace coppice::http {
 
-// What one request may take. In bytes, unless the name says otherwise.
+// The limits of one request. In bytes, unless the name says otherwise.
 struct limits {
     std::size_t target_bytes_max = 8 * 1024;       // beyond: 414
     std::size_t header_bytes_max = 32 * 1024;      // all field lines with their CRLFs; beyond: 431
@@ -68,8 +68,10 @@ struct field {
     std::string_view value;
 };
 
+// How far parsing came: to the end, to where more bytes are needed, or to an error.
 enum class parse_status : unsigned char { complete, partial, error };
 
+// The result of parsing a head.
 struct parse_result {
     parse_status status = parse_status::partial;
     // if complete: bytes of the head, including a leading empty line; else 0
@@ -98,6 +100,7 @@ public:
     std::string_view query() const noexcept { return query_; }
     // Returns 0 or 1. HTTP/1.2 and later are read as 1.1 (RFC 9110 section 2.5).
     int minor_version() const noexcept { return minor_version_; }
+    // Returns all fields, in order.
     std::span<const field> fields() const noexcept { return {fields_.data(), count_}; }
     // Returns the value of the first field of that name. Case is ignored. Cost: O(fields).
     std::optional<std::string_view> find(std::string_view name) const noexcept;
@@ -145,7 +148,7 @@ private:
 // again for every byte of a slow sender is quadratic; head_parser is not.
 parse_result parse_head(std::string_view bytes, request_head& out, const limits&) noexcept;
 
-// parse_head for heads that arrive in pieces: looks at each byte once.
+// parse_head for heads that arrive in pieces: reads each byte once.
 class head_parser {
 public:
     explicit head_parser(const limits& limit) noexcept : limits_(limit) {}
@@ -154,6 +157,7 @@ public:
     // bytes must begin with this call's. If the bytes have moved in memory, parsing starts over
     // automatically.
     parse_result parse(std::string_view bytes) noexcept;
+    // Returns the head; meaningful after `complete`.
     const request_head& head() const noexcept { return head_; }
     // Forgets everything: the next bytes begin another head.
     void reset() noexcept {

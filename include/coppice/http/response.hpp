@@ -39,14 +39,15 @@ private:
     std::string_view view_;
 };
 
-// What a handler answers. Movable and copyable. A static body is never copied, and an owned one is
+// The answer of a handler. Movable and copyable. A static body is never copied, and an owned one is
 // moved. Copies share a streamed body, which can be sent once.
 class response {
 public:
     // Makes an answer without a body. Errors: a code outside 100 to 599 stops the process.
     explicit response(int status = 200) noexcept;
 
-    // Makes an answer of the media type that the name says; text/plain and text/html are in UTF-8.
+    // Make an answer of the media type that the name says; text/plain and text/html are in UTF-8. A
+    // std::string is moved, and a static text is not copied.
     static response text(static_text body, int status = 200) noexcept;
     static response html(static_text body, int status = 200) noexcept;
     static response json(static_text body, int status = 200) noexcept;
@@ -80,18 +81,24 @@ public:
     // the code allows none.
     static response status(int code, static_text reason = {}) noexcept;
 
+    // Returns the code.
     int status() const noexcept { return status_; }
     // Returns the body; "" if it is streamed.
     std::string_view body() const noexcept { return owns_ ? std::string_view(owned_) : static_; }
     // Returns the streamed body, or nullptr. See body.hpp.
     const std::shared_ptr<body_source>& source() const noexcept { return source_; }
+    // Returns the media type of the body; "" if none was set.
     std::string_view content_type() const noexcept { return type_.view(); }
     // Returns the other fields as they will be sent: lines that end in CRLF.
     std::string_view fields() const noexcept { return fields_; }
     // Returns the value of the first of those fields that has this name.
     std::optional<std::string_view> find(std::string_view name) const noexcept;
+    // Returns true if close() was called.
     bool closes() const noexcept { return close_; }
 
+    // Set the body, in place of an earlier one. A static text is not copied, a std::string is
+    // moved, a view is copied, and a body_source is streamed. The functions from here on return
+    // *this, so that calls can be chained.
     response& body(static_text text) & noexcept;
     template <std::same_as<std::string> String>
     response& body(String text) & noexcept {
@@ -116,7 +123,7 @@ public:
     // Puts W/ before a strong ETag that was added: the bytes of the body differ, and its meaning
     // does not.
     response& weaken_etag() &;
-    // Changes only the code.
+    // Changes only the code. Errors: a code outside 100 to 599 stops the process.
     response& with_status(int code) & noexcept;
 
     response&& body(static_text text) && noexcept { return std::move(body(text)); }

@@ -111,7 +111,8 @@ private:
 
 }  // namespace internal
 
-// Collects handlers before a server starts. Patterns: see above.
+// Collects handlers before a server starts. Patterns: see above. Threads: one at a time until the
+// server starts; then match() on any.
 class router : public internal::route_adder<router, router&> {
 public:
     // Returns the filters for every request, in the order of use(). They also see requests that no

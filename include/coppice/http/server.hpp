@@ -69,16 +69,18 @@ struct server_statistics {
 // Threads: drain() and statistics() on any; everything else on the owner's.
 class server : immovable {
 public:
-    // Listens. Errors: std::system_error (the port is in use, the address is not this machine's);
-    // std::invalid_argument for no threads, more than 65,536, more than one with `single`, another
-    // model than `single` in a simulation, a negative time, or no requests per connection. Any
-    // other number is accepted: duration::max() and the largest numbers mean no limit.
+    // Starts to listen. Errors: std::system_error (the port is in use, the address is not this
+    // machine's); std::invalid_argument for no threads, more than 65,536, more than one with
+    // `single`, another model than `single` in a simulation, a negative time, or no requests per
+    // connection. Any other number is accepted: duration::max() and the largest numbers mean no
+    // limit.
     server(server_options options, router routes);
     // Destroys the router and the callbacks, and after them the loops, so what a handler owns (a
     // client, for example) may use its loop. Errors: destroying a running server stops the process.
     ~server();
 
-    // Returns the port that it listens on, also if port 0 was asked for.
+    // Return the port that it listens on, also if port 0 was asked for; its endpoint; and the part
+    // of the system that its loops wait in.
     std::uint16_t port() const noexcept;
     io::endpoint local() const noexcept;
     io::backend backend() const noexcept;

@@ -1,4 +1,4 @@
-// What a server is told: where it listens, its model of threads, its limits, and its callbacks.
+// The options of a server: where it listens, its model of threads, its limits, and its callbacks.
 #pragma once
 
 #include <coppice/base/clock.hpp>

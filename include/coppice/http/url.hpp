@@ -18,7 +18,7 @@
 
 namespace coppice::http {
 
-// A value type. Lifetime: its views are valid until it is changed.
+// A parsed URL. A value type. Lifetime: its views are valid until it is changed.
 class url {
 public:
     static constexpr std::size_t bytes_max = 65'535;  // of the URL's text
@@ -39,6 +39,7 @@ public:
     // Returns host and port in the form of the Host field: brackets around IPv6, and no port that
     // is the scheme's default.
     std::string_view authority() const noexcept { return part(host_begin_, path_begin_); }
+    // Returns the path, which begins with '/'.
     std::string_view path() const noexcept { return part(path_begin_, path_end_); }
     // Returns what follows the '?'; "" also if there is none.
     std::string_view query() const noexcept;
@@ -46,6 +47,7 @@ public:
     std::string_view fragment() const noexcept;
     // Returns path and query: the target of a request.
     std::string_view target() const noexcept { return part(path_begin_, query_end_); }
+    // Returns the text of the whole URL.
     const std::string& to_string() const noexcept { return text_; }
 
     // Returns the URL that a reference (a Location field, a link) means relative to this one (RFC

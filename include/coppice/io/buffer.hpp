@@ -16,7 +16,7 @@
 
 namespace coppice::io {
 
-// One piece of memory in a list, in the kernel's form.
+// One piece of memory in a list, in the kernel's form: to receive into, and to send from.
 class mutable_buffer {
 public:
     mutable_buffer() noexcept = default;
@@ -63,6 +63,7 @@ public:
             return nullptr;
         }
     }
+    // Takes back a buffer that take() or try_take() returned.
     void give(std::byte* buffer) noexcept {
         free_ = ::new (static_cast<void*>(buffer)) free_buffer{free_};
     }
@@ -100,6 +101,7 @@ public:
 
     // Returns the contents. Lifetime: valid until release() or destruction.
     std::span<std::byte> bytes() const noexcept { return {data_, pool_ == nullptr ? 0 : size_}; }
+    // Returns true if there are no bytes.
     bool empty() const noexcept { return pool_ == nullptr || size_ == 0; }
     // Returns the buffer to its pool now. Does nothing if there is no buffer.
     void release() noexcept {

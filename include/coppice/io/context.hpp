@@ -1,4 +1,4 @@
-// context: an event loop, run by one thread. Operations that wait for the outside world wait here.
+// context: an event loop, run by one thread. Operations on sockets, files, and timers wait in it.
 #pragma once
 // A turn of the loop runs deferred and posted operations, expires timers, and then waits in the
 // ring for completions. run() returns when stop() was called, or when nothing is pending and no
@@ -22,8 +22,9 @@
 
 namespace coppice::io {
 
-// What a context runs, and what it expires: for operations of a program's own. An object derives
-// from one or both, gives the constructor a function, and lives until the function was called.
+// Work that a context runs, and timers that it expires: for operations of a program's own. An
+// object derives from one or both, passes the constructor a function, and lives until the function
+// was called.
 using internal::operation;
 using internal::timer_entry;
 
@@ -43,15 +44,16 @@ public:
     // For tests: makes a loop that uses `calls` if it runs on io_uring. Lifetime: `calls` must
     // outlive the context.
     explicit context(internal::uring_calls& calls, backend kind = backend::uring);
-    // Runs in a simulated world. Lifetime: the world must outlive the context, and has one context
-    // at a time.
+    // Makes a loop that runs in a simulated world. Lifetime: the world must outlive the context,
+    // and has one context at a time.
     explicit context(simulation& world);
     ~context();
 
     // Runs turns until stop() was called, or until nothing is pending and no work_guard is held.
     // Blocks: until then. Errors: none; completions must not throw.
     void run();
-    // Runs for at most `time`. Returns true if the time ended it and there is more to do.
+    // Runs turns as run() does, for at most `time`. Returns true if the time ended it and there is
+    // more to do.
     bool run_for(internal::duration time);
     // Runs until nothing is pending, for at most `limit`. Then ends what is left, and what that
     // starts, with operation_canceled. Returns true if everything ended by itself. Ignores stop()
@@ -62,6 +64,7 @@ public:
     // Cancels the effect of stop(), even of a stop() that run() has not noticed yet. Called between
     // two runs.
     void restart() noexcept { event_loop::restart(); }
+    // Return true if stop() is in effect; and which backend the loop waits in.
     bool stopped() const noexcept { return event_loop::stopped(); }
     backend kind() const noexcept { return event_loop::kind(); }
 

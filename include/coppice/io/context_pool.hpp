@@ -13,7 +13,7 @@
 
 namespace coppice::io {
 
-// Threads: any, for all members except the destructor and join().
+// Loops and their threads. Threads: any, for all members except the destructor and join().
 class context_pool : immovable {
 public:
     // Starts the threads. 0 means one for each core that this process may use. Errors:
@@ -34,7 +34,7 @@ public:
     // Ends every pending operation on every loop with operation_canceled. Of all calls of stop()
     // and drain(), only the first takes effect. Blocks: never.
     void stop() noexcept { drain(internal::duration::zero()); }
-    // Gives pending operations, and those that they start, `limit` to end by themselves, and then
+    // Lets pending operations, and those that they start, end by themselves for `limit`, and then
     // cancels the rest as stop() does. Blocks: never.
     void drain(internal::duration limit) noexcept;
     // Waits until the threads have ended, as the destructor does. Sockets, and other objects that

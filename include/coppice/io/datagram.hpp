@@ -13,9 +13,8 @@ namespace coppice::io {
 
 // A received datagram: its size and its sender's address.
 struct received_datagram {
-    // bytes received
-    std::size_t size = 0;
-    endpoint from;
+    std::size_t size = 0;  // bytes received
+    endpoint from;         // its sender
 };
 
 namespace internal {
@@ -36,7 +35,8 @@ public:
     socket(context& owner, const endpoint& at)
         : internal::open_socket(internal::bind_datagrams(owner, at)) {}
 
-    // Sends `bytes` as one datagram; the value is its size. Errors: message_size if it is too long.
+    // Sends `bytes` as one datagram; the value is its size. Does not wait for the peer. Errors:
+    // message_size if it is too long.
     template <class Token = use_await_t>
     auto send_to(std::span<const std::byte> bytes, const endpoint& to,
                  Token&& token = {}) noexcept(nothrow_token<Token>) {

@@ -12,7 +12,7 @@
 
 namespace coppice::io {
 
-// A value; no thread rules apply.
+// An address of one of the three families, or none. A value; no thread rules apply.
 struct endpoint {
     // Makes an unspecified endpoint: no address of any family.
     endpoint() noexcept : storage_{}, size_(sizeof(sockaddr)) {
@@ -32,7 +32,8 @@ struct endpoint {
     // process.
     static endpoint from(const sockaddr* address, socklen_t size) noexcept;
 
-    std::uint16_t port() const noexcept;  // 0 for a Unix address
+    // Returns the port; 0 for a Unix address.
+    std::uint16_t port() const noexcept;
     // Returns the same address with another port. Returns a Unix address unchanged.
     endpoint with_port(std::uint16_t port) const noexcept;
     // Tell the family. All three are false for an unspecified endpoint.

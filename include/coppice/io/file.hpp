@@ -1,4 +1,4 @@
-// file: reads and writes a regular file at offsets without holding the loop up.
+// file: reads and writes a regular file at offsets without blocking the loop.
 #pragma once
 // On io_uring, the kernel's own threads perform what cannot be done at once. On epoll, the
 // process's workers for files do, eight operations at a time (internal/workers.hpp). Any number of

@@ -13,9 +13,9 @@
 //   static constexpr const char* name            for messages
 //   std::string subject()                        optional: the operand, asked for on a failure
 //
-// A program derives a request of its own from basic_request or descriptor_request, which heed stop
-// tokens and deadlines. apps/notes/postgres_store.cpp has one of each, and internal/request.hpp
-// describes the functions that they call and override.
+// A program derives a request of its own from basic_request or descriptor_request, which observe
+// stop tokens and deadlines. apps/notes/postgres_store.cpp has one of each, and
+// internal/request.hpp describes the functions that they call and override.
 
 #include <coppice/io/context.hpp>
 #include <coppice/io/internal/request.hpp>

@@ -33,6 +33,7 @@ public:
     void close() noexcept {
         if (descriptor_ != nullptr) owner_->close(*std::exchange(descriptor_, nullptr));
     }
+    // Returns true until the file is closed or moved from.
     bool is_open() const noexcept { return descriptor_ != nullptr; }
     // Returns the context that completes the operations.
     context& owner() const noexcept { return *owner_; }
@@ -49,7 +50,8 @@ private:
 
 namespace internal {
 
-// What all sockets have besides. Errors of all functions: bad_file_descriptor if nothing is open.
+// The members that all sockets share. Errors of all functions: bad_file_descriptor if nothing is
+// open.
 class open_socket : public open_file {
 public:
     using open_file::open_file;

@@ -15,6 +15,7 @@
 
 namespace coppice::io {
 
+// A type that the set() and get() of sockets accept.
 template <class T>
 concept socket_option = std::default_initializable<T> && requires(T& option, const T& read) {
     { T::level } -> std::convertible_to<int>;

@@ -12,7 +12,7 @@
 // Simulated are: TCP, UDP, and Unix streams between sockets of this world, regular files that start
 // empty, hosts that a test plants, and signals that a test raises. A file holds at most 1 GiB, all
 // of it in memory. Writing or resizing beyond that fails with file_too_large, and with
-// not_enough_memory if the memory is not there; the file stays as it was.
+// not_enough_memory if there is no memory; the file stays as it was.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -67,8 +67,9 @@ struct simulated_faults {
 // not reproducible. Lifetime: must outlive its context.
 class simulation : immovable {
 public:
-    // The seed decides everything that happens: the same seed and program give the same run.
-    // Numbers above 1000 mean always. Errors: std::invalid_argument for a negative delay_max.
+    // Makes a world. The seed decides everything that happens: the same seed and program make the
+    // same run. Numbers above 1000 mean always. Errors: std::invalid_argument for a negative
+    // delay_max.
     explicit simulation(std::uint64_t seed, const simulated_faults& faults = {});
     ~simulation();
 
@@ -101,8 +102,9 @@ public:
     std::uint64_t trace() const noexcept;
     // Returns how many sockets and files are open.
     std::size_t open_descriptors() const noexcept;
+    // Returns the world's clock.
     const internal::clock& time() const noexcept;
-    // Returns the contents of a file of this world.
+    // Returns the contents of a file of this world. Lifetime: until the file changes.
     std::string_view content(std::string_view path) const;
 
     // Used by the ring.

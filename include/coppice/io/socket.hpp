@@ -26,7 +26,7 @@ namespace coppice::io {
 // packets for minutes. The addresses are therefore tried as RFC 8305 ("happy eyeballs") describes.
 // The address families alternate, beginning with the family of the first address. The next address
 // is tried when the previous attempt has failed, or has not answered for `attempt_delay`; in the
-// second case both attempts continue side by side. The first connection wins. The other attempts
+// second case both attempts continue. The first connection wins. The other attempts
 // are canceled, and their sockets are closed before the operation completes. One call of
 // getaddrinfo asks for both families, so section 3 (one family's answer arriving before the
 // other's) does not apply.
@@ -67,7 +67,8 @@ public:
     // Makes a socket that is not open; connect() opens it.
     explicit socket(context& owner) noexcept : stream(owner) {}
 
-    // Connects to the endpoint, after closing the socket if it was open.
+    // Connects to the endpoint, after closing the socket if it was open. A stop leaves no socket
+    // open; the peer may have seen a connection that ended.
     // Errors: the network's, and those of opening a socket. Lifetime: the socket must stay where it
     // is until the operation has ended.
     template <class Token = use_await_t>
@@ -130,10 +131,14 @@ public:
 // compilers define a macro of that name.
 namespace local {
 
+// A Unix connection. A moved-from socket is closed.
 class socket : public stream {
 public:
     // Makes a socket that is not open; connect() opens it.
     explicit socket(context& owner) noexcept : stream(owner) {}
+    // Connects to the endpoint, after closing the socket if it was open. A stop leaves no socket
+    // open. Errors: the system's. Lifetime: the socket must stay where it is until the operation
+    // has ended.
     template <class Token = use_await_t>
     auto connect(const endpoint& to, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<internal::connect_request>({*this, to}, static_cast<Token&&>(token));

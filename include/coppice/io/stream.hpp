@@ -53,13 +53,14 @@ public:
         return initiate<internal::scatter_request>({reference(), pieces},
                                                    static_cast<Token&&>(token));
     }
-    // Receives into a buffer that the context lends, so that waiting uses no memory.
+    // Receives into a buffer that the context lends, so that waiting uses no memory. The value is
+    // the pooled_buffer, empty at the end of the stream.
     template <class Token = use_await_t>
     auto receive_pooled(Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<internal::pooled_receive_request>(
             internal::pooled_receive_request::arguments(reference()), static_cast<Token&&>(token));
     }
-    // Sends some of `bytes`. The value is the number of bytes.
+    // Send some of the bytes. The value is how many. A list must live as long as its pieces.
     template <class Token = use_await_t>
     auto send(std::span<const std::byte> bytes, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return initiate<internal::send_request>({reference(), bytes}, static_cast<Token&&>(token));
@@ -70,7 +71,8 @@ public:
         return initiate<internal::gather_request<false>>({reference(), pieces},
                                                          static_cast<Token&&>(token));
     }
-    // Sends all of `bytes`. After a stop, some of them may have been sent.
+    // Send all of the bytes. After a stop, some of them may have been sent. A list must live as
+    // long as its pieces.
     template <class Token = use_await_t>
     auto send_all(std::span<const std::byte> bytes,
                   Token&& token = {}) noexcept(nothrow_token<Token>) {
@@ -88,13 +90,13 @@ public:
     // Cannot know what arrives a moment later.
     // Cost: a system call.
     bool is_quiet() noexcept { return is_open() && owner().is_quiet(native()); }
-    // Announces that nothing more will be sent, or received. Takes effect at once. Pending
+    // Announces that nothing further will be sent, or received. Takes effect at once. Pending
     // operations in that direction end: a receive with 0, a send with broken_pipe. Errors:
     // not_connected.
     std::error_code shutdown(internal::shutdown_direction how) noexcept {
         return owner().system().shutdown(native(), how);
     }
-    // Shuts down sending, and ignores errors: for callers to which a lost connection is no news.
+    // Shuts down sending, and ignores errors: for callers that notice a lost connection anyway.
     void shutdown_send() noexcept { (void)shutdown(internal::shutdown_direction::send); }
 
 private:

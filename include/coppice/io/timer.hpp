@@ -8,7 +8,8 @@
 
 namespace coppice::io {
 
-// Waits for times. A wait that is stopped ends in the same turn of the loop or the next.
+// Waits for times. A wait that is stopped ends in the same turn of the loop or the next, and loses
+// only the time.
 // Threads: any thread may wait. Several waits at once count as several timers. Lifetime: the
 // context must outlive the timer. Cost of a wait: O(1), no allocation, no system call of its own.
 class timer {

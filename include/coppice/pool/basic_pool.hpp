@@ -19,8 +19,8 @@
 #include <coppice/exec/any_scheduler.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/exec/internal/try_scheduled_sender.hpp>
-#include <coppice/pool/bulk.hpp>
 #include <coppice/pool/internal/blocking_call.hpp>
+#include <coppice/pool/internal/bulk.hpp>
 #include <coppice/pool/internal/pool_timer.hpp>
 #include <coppice/pool/internal/pool_timer_sender.hpp>
 #include <coppice/pool/internal/work_item.hpp>
@@ -81,11 +81,11 @@ public:
     // Returns how many processors this process may use; at least 1.
     static std::size_t hardware() noexcept { return hardware_threads(); }
 
-    // Starts the workers. Errors: std::invalid_argument for 0; std::system_error if the system has
-    // no more threads. After an error no worker is left running.
+    // Starts the workers. Errors: std::invalid_argument for 0 threads; std::system_error if the
+    // system has no more threads. After an error no worker is left running.
     explicit basic_pool(std::size_t threads = hardware_threads());
-    // Errors: also std::invalid_argument if this process may not use a processor to which it would
-    // pin.
+    // Starts the workers as the options say. Errors: also std::invalid_argument if this process may
+    // not use a processor to which it would pin a worker.
     explicit basic_pool(const pool_options& options);
     ~basic_pool();
 
@@ -100,8 +100,8 @@ public:
     // above. Errors: a node out of range stops the process.
     void submit(std::size_t node, work_item& item) noexcept;
 
-    // Both submit likewise; but return false, and do nothing, where submit() would let the caller
-    // run the item.
+    // Submit likewise, but return false and do nothing if submit() would make the caller run the
+    // item.
     [[nodiscard]] bool try_submit(work_item& item) noexcept;
     [[nodiscard]] bool try_submit(std::size_t node, work_item& item) noexcept;
 
@@ -130,12 +130,13 @@ public:
     // Returns true on a worker thread of that node of this pool.
     bool is_current(std::size_t node) const noexcept;
 
-    // Returns how many nodes have a worker; and the system's number of one, for binding memory to
-    // it. Errors: a node out of range stops the process.
+    // Return how many nodes have a worker, and the system's number of one of them, for binding
+    // memory to it. Errors: a node out of range stops the process.
     std::size_t nodes() const noexcept;
     unsigned node_number(std::size_t node) const noexcept;
 
     class scheduler;
+    // Returns a scheduler whose work starts on any worker. Lifetime: the pool outlives its use.
     scheduler get_scheduler() noexcept;
     // Returns a scheduler for one node. What is scheduled starts on a worker of the node; what it
     // forks may be stolen by any worker. Errors: a node out of range stops the process.
@@ -178,9 +179,13 @@ class basic_pool<Queues>::scheduler {
 public:
     using scheduler_concept = execution::scheduler_tag;
     using item_type = work_item;
+    using timer_type = pool_timer;
 
     explicit scheduler(basic_pool& pool, std::size_t node = any_node) noexcept
         : pool_(&pool), node_(node) {}
+    // Returns a sender that completes on a worker. It completes with set_stopped if the stop was
+    // requested before a worker reached it. Once the pool was told to end, it completes inside
+    // start() on a thread that is not a worker. Cost: no allocation.
     execution::internal::scheduled_sender<scheduler> schedule() const noexcept {
         return execution::internal::scheduled_sender<scheduler>(*this);
     }
@@ -190,6 +195,8 @@ public:
     execution::internal::try_scheduled_sender<scheduler> try_schedule() const noexcept {
         return execution::internal::try_scheduled_sender<scheduler>(*this);
     }
+    // Used by the senders. Submit an item; try_enqueue() returns false, and does nothing, if that
+    // would block or allocate, or if the caller would have to run the item.
     [[nodiscard]] bool try_enqueue(work_item& item) const noexcept {
         return pool_->submit_without_blocking(node_, item);
     }
@@ -222,7 +229,7 @@ public:
     const fork_team* query(execution::internal::get_fork_team_t) const noexcept {
         return pool_->team();
     }
-    // Lets the functions of a bulk that follows run side by side (bulk.hpp).
+    // Lets the functions of a bulk that follows run in parallel (internal/bulk.hpp).
     pool_domain query(execution::get_domain_t) const noexcept { return {}; }
     pool_domain query(execution::get_completion_domain_t<execution::set_value_t>) const noexcept {
         return {};

@@ -1,8 +1,10 @@
-// fork_join: plain functions side by side on a pool, almost for the price of calling them.
+// fork_join: plain functions in parallel on a pool, at almost the cost of calling them.
 #pragma once
 // On a worker, fork_join pushes all functions but the first to the worker's fork_deque, and calls
 // the first. Then it calls those that were not stolen directly, in order. There is no coroutine, no
-// allocation, and no ordered memory operation. Off the pool the caller calls all of them in order.
+// allocation, and no ordered memory operation. On any other thread, a worker of the default pool
+// (default_pool.hpp) makes the whole call while the caller waits; if that pool cannot be started,
+// the caller calls all functions in order.
 //
 // Every function runs, whatever happens to the others. fork_join returns or throws when all have
 // ended. It throws the exception of the first function that threw, in the order of the arguments.

@@ -7,6 +7,7 @@
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/exec/parallel_scheduler.hpp>
+#include <coppice/pool/internal/default_worker.hpp>
 #include <coppice/pool/internal/work_item.hpp>
 #include <coppice/pool/parallel.hpp>
 #include <coppice/pool/thread_pool.hpp>
@@ -62,6 +63,7 @@ private:
                 r.set_stopped();
                 return;
             }
+            const internal::in_order_here if_no_worker;  // after the pool's end
             // The operation's own token applies, whichever token this thread has.
             const auto [all] = fork_join(token(r), [&r, count = static_cast<many*>(item)->count] {
                 return parallel_for(

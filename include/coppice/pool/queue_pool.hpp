@@ -35,14 +35,16 @@ extern template class basic_pool<stealing_queues<counted_deques>>;
 
 }  // namespace internal
 
-// Queue is mutex_queue or lockfree_queue.
+// A pool whose workers share one queue. Queue is mutex_queue or lockfree_queue. Threads, lifetime:
+// as thread_pool.
 template <class Queue>
 class queue_pool : public internal::basic_pool<internal::shared_queue<Queue>> {
 public:
     using internal::basic_pool<internal::shared_queue<Queue>>::basic_pool;
 };
 
-// Deque is one of those above.
+// A pool whose workers each have a deque, from which the others steal. Deque is one of those above.
+// Threads, lifetime: as thread_pool.
 template <class Deque>
 class stealing_pool : public internal::basic_pool<internal::stealing_queues<Deque>> {
 public:

@@ -16,6 +16,8 @@ extern template class basic_pool<thread_pool_queues>;
 
 }  // namespace internal
 
+// Threads: any thread may call every member. Lifetime: the pool outlives what is submitted to it.
+// The destructor waits for all of that. Members: see basic_pool.hpp.
 class thread_pool : public internal::basic_pool<internal::thread_pool_queues> {
 public:
     using basic_pool::basic_pool;

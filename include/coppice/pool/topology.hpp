@@ -21,7 +21,7 @@ namespace internal {
 // One hardware thread. The numbers are the system's.
 struct processor {
     unsigned id = 0;       // as in sched_setaffinity(2)
-    unsigned node = 0;     // the memory node that it is near to
+    unsigned node = 0;     // the nearest memory node
     unsigned sibling = 0;  // 0: the first hardware thread of its core that the process may use
     friend bool operator==(const processor&, const processor&) = default;
 };
@@ -33,10 +33,11 @@ std::vector<unsigned> allowed_processors();
 
 }  // namespace internal
 
-// A value type. Threads: one at a time.
+// Processors in the order in which workers are given to them. A value type. Threads: one at a time.
 class topology {
 public:
-    // Errors: std::invalid_argument if there is no processor, or one occurs twice.
+    // Makes a topology of these processors, in the order in which they are given workers. Errors:
+    // std::invalid_argument if there is no processor, or one occurs twice.
     explicit topology(std::vector<internal::processor> processors);
 
     // Returns the topology for this process on this machine. Cost: reads some files per node and
@@ -48,12 +49,12 @@ public:
     // one twice.
     static topology read(const std::string& root, std::span<const unsigned> allowed);
 
-    // Both return a copy with only the given nodes or processors. Errors: std::invalid_argument if
+    // Return a copy with only the given nodes or processors. Errors: std::invalid_argument if
     // the list is empty, or has a number that is not in the topology, which the message names.
     topology on_nodes(std::span<const unsigned> nodes) const;
     topology on_processors(std::span<const unsigned> ids) const;
 
-    // The order in which they are given workers.
+    // Returns the processors, in the order in which they are given workers.
     const std::vector<internal::processor>& processors() const noexcept { return processors_; }
     // Returns the numbers of the nodes, ascending.
     std::vector<unsigned> nodes() const;

@@ -36,8 +36,10 @@ public:
     asymmetric_inplace_stop_token() = default;
     bool operator==(const asymmetric_inplace_stop_token&) const = default;
 
-    // Threads: any, concurrently. Lifetime: the source must still exist.
+    // Returns true once a stop was requested. Threads: any, concurrently. Lifetime: the source must
+    // still exist.
     bool stop_requested() const noexcept { return source_ != nullptr && source_->stop_requested(); }
+    // Returns true if the token refers to a source.
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(asymmetric_inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
 
@@ -78,6 +80,7 @@ public:
         return asymmetric_inplace_stop_token<N, Index, Stride>(&slots_);
     }
     static constexpr bool stop_possible() noexcept { return true; }
+    // Returns true once a stop was requested.
     bool stop_requested() const noexcept { return slots_.stop_requested(); }
 
     // Requests the stop and runs the registered callbacks on this thread, slot by slot. Returns

@@ -40,8 +40,10 @@ public:
     finite_inplace_stop_token() = default;
     bool operator==(const finite_inplace_stop_token&) const = default;
 
-    // Threads: any, concurrently. Lifetime: the source must still exist.
+    // Returns true once a stop was requested. Threads: any, concurrently. Lifetime: the source must
+    // still exist.
     bool stop_requested() const noexcept { return source_ != nullptr && source_->stop_requested(); }
+    // Returns true if the token refers to a source.
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(finite_inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
 
@@ -76,6 +78,7 @@ public:
         return finite_inplace_stop_token<N, Index, Stride>(&slots_);
     }
     static constexpr bool stop_possible() noexcept { return true; }
+    // Returns true once a stop was requested.
     bool stop_requested() const noexcept { return slots_.stop_requested(); }
 
     // Requests the stop and runs the registered callbacks on this thread, slot by slot. Returns
@@ -89,7 +92,7 @@ private:
     internal::finite_slots<N, Stride> slots_;
 };
 
-// A source without tokens: nothing can be stopped through it, so it is disengaged.
+// A source without slots has no tokens, so a request would reach nothing and always returns false.
 template <std::size_t Stride>
 class finite_inplace_stop_source<0, Stride> : immovable {
 public:

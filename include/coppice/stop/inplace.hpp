@@ -31,8 +31,10 @@ public:
     inplace_stop_token() = default;
     bool operator==(const inplace_stop_token&) const = default;
 
-    // Threads: any, concurrently. Lifetime: the source must still exist.
+    // Returns true once a stop was requested. Threads: any, concurrently. Lifetime: the source must
+    // still exist.
     bool stop_requested() const noexcept;
+    // Returns true if the token refers to a source.
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
 
@@ -70,9 +72,10 @@ public:
             die_after_request();
     }
 
-    // Lifetime: the source must outlive every use of its tokens.
+    // Returns a token of this source. Lifetime: the source must outlive every use of its tokens.
     constexpr inplace_stop_token get_token() const noexcept { return inplace_stop_token(this); }
     static constexpr bool stop_possible() noexcept { return true; }
+    // Returns true once a stop was requested.
     bool stop_requested() const noexcept { return list_.stop_requested(); }
 
     // Requests the stop and runs the registered callbacks on this thread, newest first. Returns
@@ -94,102 +97,23 @@ private:
     friend class inplace_stop_callback;
 
     // Called with the lock, after `node` was taken. Runs it and the rest of the list.
-    void run_from(internal::stop_node* node) noexcept {
-        internal::running_request request(this);
-        for (;;) {
-            // No callback is added after a stop, so a callback that is the last one stays the last
-            // one.
-            const bool last = list_.empty();
-            list_.unlock(internal::stop_list::stopped);
-            request.set_callback(node);
-            node->execute(node);
-            if (request.callback_gone()) {
-                if (request.source_gone()) return;  // the source is gone: touch nothing
-                node = come_back(request);
-                if (node == nullptr) return;  // as above
-                continue;
-            }
-            if (last || internal::planted("stop.finish_before_claim")) internal::finish(*node);
-            if (last) return;  // the source may be destroyed by now
-            // Takes the next callback before it marks this one as done, so that one of them keeps
-            // the source.
-            list_.lock(internal::stop_list::stopped);
-            internal::stop_node* const next = list_.pop();
-            if (next == nullptr) break;
-            if (!internal::planted("stop.finish_before_claim")) internal::finish(*node);
-            node = next;
-        }
-        list_.unlock(internal::stop_list::stopped);
-        internal::finish(*node);
-    }
+    void run_from(internal::stop_node* node) noexcept;
     // Called when the previous callback has removed itself. Returns the next callback, with the
     // lock; or nullptr, and then the caller must touch nothing.
-    [[gnu::noinline]] internal::stop_node* come_back(internal::running_request& request) noexcept {
-        if (!request.come_back()) return nullptr;
-        list_.lock(internal::stop_list::stopped | internal::stop_list::away);
-        list_.take_over(request);
-        internal::stop_node* const next = list_.pop();
-        if (next == nullptr) list_.unlock(internal::stop_list::stopped);
-        return next;
-    }
-
+    [[gnu::noinline]] inline internal::stop_node* come_back(
+        internal::running_request& request) noexcept;
     // Registers a callback. Returns false if a stop was requested and the caller must run the
     // callback itself.
-    [[nodiscard]] bool enlist(internal::stop_node& node) const noexcept {
-        if (list_.lock_unless(internal::stop_list::stopped) != 0) [[unlikely]]
-            return false;
-        list_.push(node);
-        list_.unlock(0);
-        return true;
-    }
-
-    void withdraw(internal::stop_node& node) const noexcept {
-        // edge stop.done (acquire): the callback has returned
-        if (node.phase.load(internal::acquire) == internal::stop_node::done) return;
-        const internal::stop_list::flags bits = list_.lock();
-        const bool removed = list_.unlink(node);
-        if (removed && (bits & internal::stop_list::away) == 0) [[likely]] {
-            list_.unlock(bits);
-        } else {
-            withdraw_late(node, removed, bits);
-        }
-    }
+    [[nodiscard]] bool enlist(internal::stop_node& node) const noexcept;
+    // Deregisters a callback, or waits until it has returned.
+    void withdraw(internal::stop_node& node) const noexcept;
     // Called with the lock: the requester has taken the node, or the node was removed while the
     // requester is away.
-    [[gnu::noinline]] void withdraw_late(internal::stop_node& node, bool removed,
-                                         internal::stop_list::flags bits) const noexcept {
-        if (removed) {
-            internal::running_request* const request = list_.abandoned();
-            const bool cut = request != nullptr && request->cut_off();
-            if (cut) list_.clear();
-            list_.unlock(cut ? bits & ~internal::stop_list::away : bits);
-            if (request != nullptr && !cut) list_.wait_for_requester();
-            return;
-        }
-        internal::running_request* const request =
-            internal::running_request::forget_callback(&node);
-        if (request == nullptr) {
-            list_.unlock(bits);
-            internal::wait_done(node);
-        } else if (!list_.empty()) {
-            list_.hand_over(*request);
-            list_.unlock(bits | internal::stop_list::away);
-        } else {
-            if (!internal::planted("stop.return_to_nothing")) request->forget_source();
-            list_.unlock(bits);
-        }
-    }
-
-    // If the source dies inside one of its own callbacks, neither request_stop() nor a later
-    // destructor of that callback may touch the source again.
-    [[gnu::noinline, gnu::cold]] void die_after_request() noexcept {
-        internal::running_request* const request = internal::running_request::of(this);
-        if (request == nullptr) return;
-        void* const callback = request->forget_source();
-        if (callback == nullptr) return;
-        static_cast<internal::inplace_stop_node*>(static_cast<internal::stop_node*>(callback))
-            ->source = nullptr;
-    }
+    [[gnu::noinline]] inline void withdraw_late(internal::stop_node& node, bool removed,
+                                                internal::stop_list::flags bits) const noexcept;
+    // If the source is destroyed inside one of its own callbacks, neither request_stop() nor a
+    // later destructor of that callback may touch the source again.
+    [[gnu::noinline, gnu::cold]] inline void die_after_request() noexcept;
 
     mutable internal::stop_list list_;
 };
@@ -236,5 +160,94 @@ private:
 
 template <class CallbackFn>
 inplace_stop_callback(inplace_stop_token, CallbackFn) -> inplace_stop_callback<CallbackFn>;
+
+// ---- The source, by the protocol in internal/list.hpp ------------------------------------------
+
+inline void inplace_stop_source::run_from(internal::stop_node* node) noexcept {
+    internal::running_request request(this);
+    for (;;) {
+        // No callback is added after a stop, so the last callback stays the last.
+        const bool last = list_.empty();
+        list_.unlock(internal::stop_list::stopped);
+        request.set_callback(node);
+        node->execute(node);
+        if (request.callback_gone()) {
+            if (request.source_gone()) return;  // the source is gone: touch nothing
+            node = come_back(request);
+            if (node == nullptr) return;  // as above
+            continue;
+        }
+        if (last || internal::planted("stop.finish_before_claim")) internal::finish(*node);
+        if (last) return;  // the source may be destroyed by now
+        // Takes the next callback before it marks this one as done, so that one of them keeps
+        // the source.
+        list_.lock(internal::stop_list::stopped);
+        internal::stop_node* const next = list_.pop();
+        if (next == nullptr) break;
+        if (!internal::planted("stop.finish_before_claim")) internal::finish(*node);
+        node = next;
+    }
+    list_.unlock(internal::stop_list::stopped);
+    internal::finish(*node);
+}
+internal::stop_node* inplace_stop_source::come_back(internal::running_request& request) noexcept {
+    if (!request.come_back()) return nullptr;
+    list_.lock(internal::stop_list::stopped | internal::stop_list::away);
+    list_.take_over(request);
+    internal::stop_node* const next = list_.pop();
+    if (next == nullptr) list_.unlock(internal::stop_list::stopped);
+    return next;
+}
+
+inline bool inplace_stop_source::enlist(internal::stop_node& node) const noexcept {
+    if (list_.lock_unless(internal::stop_list::stopped) != 0) [[unlikely]]
+        return false;
+    list_.push(node);
+    list_.unlock(0);
+    return true;
+}
+
+inline void inplace_stop_source::withdraw(internal::stop_node& node) const noexcept {
+    // edge stop.done (acquire): the callback has returned
+    if (node.phase.load(internal::acquire) == internal::stop_node::done) return;
+    const internal::stop_list::flags bits = list_.lock();
+    const bool removed = list_.unlink(node);
+    if (removed && (bits & internal::stop_list::away) == 0) [[likely]] {
+        list_.unlock(bits);
+    } else {
+        withdraw_late(node, removed, bits);
+    }
+}
+void inplace_stop_source::withdraw_late(internal::stop_node& node, bool removed,
+                                        internal::stop_list::flags bits) const noexcept {
+    if (removed) {
+        internal::running_request* const request = list_.abandoned();
+        const bool cut = request != nullptr && request->cut_off();
+        if (cut) list_.clear();
+        list_.unlock(cut ? bits & ~internal::stop_list::away : bits);
+        if (request != nullptr && !cut) list_.wait_for_requester();
+        return;
+    }
+    internal::running_request* const request = internal::running_request::forget_callback(&node);
+    if (request == nullptr) {
+        list_.unlock(bits);
+        internal::wait_done(node);
+    } else if (!list_.empty()) {
+        list_.hand_over(*request);
+        list_.unlock(bits | internal::stop_list::away);
+    } else {
+        if (!internal::planted("stop.return_to_nothing")) request->forget_source();
+        list_.unlock(bits);
+    }
+}
+
+void inplace_stop_source::die_after_request() noexcept {
+    internal::running_request* const request = internal::running_request::of(this);
+    if (request == nullptr) return;
+    void* const callback = request->forget_source();
+    if (callback == nullptr) return;
+    static_cast<internal::inplace_stop_node*>(static_cast<internal::stop_node*>(callback))->source =
+        nullptr;
+}
 
 }  // namespace coppice

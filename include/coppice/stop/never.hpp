@@ -5,7 +5,8 @@
 
 namespace coppice {
 
-// Source: [stoptoken.never].
+// A token without a source. Registers no callback: its callback type is empty. Threads: any. Cost:
+// none. Source: [stoptoken.never].
 class never_stop_token {
     struct callback {
         explicit callback(never_stop_token, auto&&) noexcept {}

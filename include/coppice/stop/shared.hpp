@@ -56,6 +56,7 @@ public:
     friend void swap(stop_token& a, stop_token& b) noexcept { a.swap(b); }
     bool operator==(const stop_token&) const = default;
 
+    // Returns true once a stop was requested; false without a state.
     bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
     // Returns false without a state, and once no source, parent, or deadline can request a stop.
     // Cost: looks at each linked parent without recursion. Allocates if a source has several linked
@@ -88,7 +89,7 @@ private:
 // a copy is one fetch_add.
 class stop_source {
 public:
-    // Errors: std::bad_alloc. Cost: one allocation.
+    // Makes a source with a new state. Errors: std::bad_alloc. Cost: one allocation.
     stop_source() : state_(new internal::stop_state) {}
     explicit stop_source(nostopstate_t) noexcept {}
     stop_source(const stop_source& other) noexcept : state_(other.state_) {
@@ -126,7 +127,9 @@ public:
         if (state_ != nullptr) state_->add_handle();
         return stop_token(state_);
     }
+    // Returns true if the source has a state.
     bool stop_possible() const noexcept { return state_ != nullptr; }
+    // Returns true once a stop was requested; false without a state.
     bool stop_requested() const noexcept { return state_ != nullptr && state_->stop_requested(); }
     // Returns why the stop was requested; before that, a default stop_cause.
     stop_cause cause() const noexcept { return state_ != nullptr ? state_->cause() : stop_cause(); }
@@ -160,7 +163,7 @@ public:
     // start. Cost: one allocation for the first call on a state; a mutex.
     bool request_stop_after(std::chrono::nanoseconds time);
 
-    // Makes a source that was not stopped as good as new and withdraws a pending deadline; for one
+    // Makes a source that was not stopped usable again, and withdraws a pending deadline; for an
     // owner that reuses its source. Returns false, and changes nothing, if a stop was requested or
     // callbacks are registered. Blocks: while the deadline is being delivered.
     bool try_reset() noexcept { return state_ != nullptr && state_->try_reset(); }

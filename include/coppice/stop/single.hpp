@@ -36,10 +36,12 @@ public:
     single_inplace_stop_token() = default;
     bool operator==(const single_inplace_stop_token&) const = default;
 
-    // Threads: any, concurrently. Lifetime: the source must still exist.
+    // Returns true once a stop was requested. Threads: any, concurrently. Lifetime: the source must
+    // still exist.
     bool stop_requested() const noexcept {
         return source_ != nullptr && source()->stop_requested();
     }
+    // Returns true if the token refers to a source.
     bool stop_possible() const noexcept { return source_ != nullptr; }
     void swap(single_inplace_stop_token& other) noexcept { std::swap(source_, other.source_); }
 
@@ -77,11 +79,12 @@ class single_inplace_stop_source : immovable {
 public:
     single_inplace_stop_source() = default;
 
-    // Lifetime: the source must outlive every use of its tokens.
+    // Returns a token of this source. Lifetime: the source must outlive every use of its tokens.
     constexpr single_inplace_stop_token get_token() const noexcept {
         return single_inplace_stop_token(&slot_);
     }
     static constexpr bool stop_possible() noexcept { return true; }
+    // Returns true once a stop was requested.
     bool stop_requested() const noexcept { return slot_.stop_requested(); }
 
     // Requests the stop and runs the callback, if there is one, on this thread. Returns true for

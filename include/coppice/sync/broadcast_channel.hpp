@@ -24,9 +24,11 @@ namespace coppice {
 // that is used again, and receivers copy it outside the lock; otherwise they copy it inside. No
 // allocation in steady state, besides those of T. T: copyable; moving and destroying it must not
 // throw. It is moved, and copied if that cannot throw, while the channel is locked, so neither may
-// use the same channel. If copying it throws, a task's await does so, and any other token ends the
-// process. Lifetime: outlives its receivers and their operations. Misuse: destroying it while an
-// operation waits stops the process. Source: ours; tokio's broadcast.
+// use the same channel. If copying it throws, a receive fails with that exception, and has taken
+// nothing; tokens that know only codes are given the code of a std::system_error, not_enough_memory
+// for std::bad_alloc, and state_not_recoverable for any other exception. Lifetime: outlives its
+// receivers and their operations. Misuse: destroying it while an operation waits stops the process.
+// Source: ours; tokio's broadcast.
 template <class T>
 class broadcast_channel : immovable {
     static_assert(internal::can_be_shared<T>,
@@ -81,7 +83,7 @@ public:
     ~receiver() { leave(); }
 
     // Waits for the next item. Result: std::optional<T>, empty if the channel is closed and this
-    // receiver has all the rest. Errors: only a stop.
+    // receiver has all the rest. Errors: a stop, and what copying T throws.
     template <class Token = use_await_t>
     [[nodiscard]] auto receive(Token&& token = Token()) {
         return internal::initiate_wait(internal::broadcast_request<T>(*core_, cursor_),

@@ -1,4 +1,4 @@
-// wait_for_tasks: a task waits for several others, which run side by side on a pool's workers.
+// wait_for_tasks: a task waits for several others, which run in parallel on a pool's workers.
 #pragma once
 
 #include <coppice/task/internal/waiter_for_tasks.hpp>
@@ -9,7 +9,7 @@
 namespace coppice::execution {
 
 // `co_await wait_for_tasks(a, b, ...)` runs all tasks and continues when all have ended. They run
-// side by side if the scheduler of the waiting task is a pool and it runs on a worker of it;
+// in parallel if the scheduler of the waiting task is a pool and it runs on a worker of it;
 // elsewhere they run one after the other. All have the same Env. Await the result in the expression
 // that makes it.
 //

@@ -1,14 +1,14 @@
-// async_generator<T>: a coroutine that gives elements, and awaits between them.
+// async_generator<T>: a coroutine that yields elements, and awaits between them.
 #pragma once
-// The body may co_await everything that a task may, and gives an element by `co_yield x`. The
-// consumer asks for the next one by `next()`, and the body runs only meanwhile:
+// The body may co_await everything that a task may, and yields an element by `co_yield x`. The
+// consumer requests the next element by `next()`, and the body runs only during that call:
 //
 //   while (std::optional<T> item = co_await numbers.next()) use(*item);
 //
 // During a next(), the body behaves like a task that the waiter awaits. It is affine: it runs on
-// the scheduler of the waiter for this element. It heeds the stop token, the deadline, and the
+// the scheduler of the waiter for this element. It observes the stop token, the deadline, and the
 // timed scheduler of that waiter. A stop ends the body where it waits; the next() is then stopped,
-// and the generator has ended. A generator that has ended gives no element.
+// and the generator has ended. A generator that has ended yields no element.
 //
 // It is in this room, not in task, because next() takes a completion token. Source: ours; P2300R10
 // names the need, and cppcoro had the type, whose iterators only coroutines can use.
@@ -40,7 +40,7 @@ class [[nodiscard]] async_generator : execution::internal::async_generator_body<
 
 public:
     using promise_type = typename base_type::promise_type;
-    // What next() gives: std::optional<T>, or for a reference a pointer, null at the end.
+    // The result of next(): std::optional<T>, or for a reference a pointer, null at the end.
     using item_type = execution::internal::item_of_t<T>;
 
     async_generator(async_generator&& other) noexcept = default;
@@ -50,13 +50,14 @@ public:
     }
     void swap(async_generator& other) noexcept { base_type::swap(other); }
 
-    // Gives the next element; nothing at the end, and each time after it. An element that is given
-    // by pointer lives until the next next(). Threads: one next() at a time. Errors: what the body
-    // throws, which ends the generator: an await, use_future, and block throw it, and a sender
-    // sends it. A callback, use_await[ec], and block[ec] get the code of a std::system_error,
-    // not_enough_memory for std::bad_alloc, and state_not_recoverable for any other. A stop or a
-    // deadline ends the generator too, and is reported as for any operation. Cost: no allocation.
-    // Lifetime: the generator outlives the operation.
+    // Completes with the next element, or with nothing at the end and each time after it. An
+    // element that is returned by pointer lives until the following next(). What a stop loses: the
+    // rest of the elements. Threads: one next() at a time. Errors: what the body throws, which ends
+    // the generator: an await, use_future, and block throw it, and a sender sends it. A callback,
+    // use_await[ec], and block[ec] get the code of a std::system_error, not_enough_memory for
+    // std::bad_alloc, and state_not_recoverable for any other. A stop or a deadline ends the
+    // generator too, and is reported as for any operation. Cost: no allocation. Lifetime: the
+    // generator outlives the operation.
     template <class Token = use_await_t>
     auto next(Token&& token = {}) noexcept(nothrow_token<Token>) {
         if constexpr (std::is_same_v<std::remove_cvref_t<Token>, use_await_t>) {

@@ -1,8 +1,7 @@
 // bind_env: gives a token an environment: a stop token, deadline, allocator, or scheduler.
 #pragma once
-// execution::get_env(bind_env(env, callable)) returns env. The environment of use_future and block
-// says when the operation gives up. For use_future it also says where the operation's state is
-// allocated.
+// For the tokens that have no environment of their own: callables, use_future, and block. A task or
+// a sender that waits with use_await passes its own environment instead.
 
 #include <coppice/exec/env.hpp>
 
@@ -42,6 +41,12 @@ private:
 
 }  // namespace internal
 
+// Returns a token that does what `token` does, in the environment `env`. `token` is a callable,
+// use_future, block, or block[ec]. The environment may answer get_stop_token and get_deadline,
+// which say when the operation must end early; get_allocator for the operation's state, except with
+// block; and get_scheduler for a callable (callback.hpp). execution::get_env() of the result
+// returns `env`. Threads: any. Errors: what copying or moving the arguments throws. Cost: no
+// allocation.
 template <execution::internal::queryable Env, class Token>
 auto bind_env(Env&& env, Token&& token) {
     return internal::bound_token<std::decay_t<Env>, std::decay_t<Token>>(

@@ -1,4 +1,4 @@
-// What tokens are told about an operation: its results; and what they derive from environments.
+// signature: names the results of an operation; for tokens and their users.
 #pragma once
 
 #include <coppice/exec/deadline.hpp>

@@ -20,8 +20,8 @@
 // (block.hpp); and `completes_inside = false`, for a cheaper wait (inline_start.hpp).
 //
 // A token is use_await or use_await[ec] (use_await.hpp), a callable void(std::error_code, R...)
-// (callback.hpp), use_future, block or block[ec], one of these with an environment (bind_env.hpp),
-// or an object of a user's class with the member
+// (callback.hpp), use_future, block or block[ec], one of the last four with an environment
+// (bind_env.hpp), or an object of a user's class with the member
 //
 //   template <class... R, class Initiation>
 //   auto initiate(signature<R...>, Initiation&& initiation) const;
@@ -54,6 +54,7 @@ template <class Token>
 inline constexpr bool nothrow_token =
     std::is_same_v<std::remove_cvref_t<Token>, use_await_t> ||
     std::is_same_v<std::remove_cvref_t<Token>, internal::await_with_error>;
+
 namespace internal {
 
 template <class Token>

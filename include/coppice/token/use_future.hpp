@@ -46,7 +46,9 @@ private:
 
 }  // namespace internal
 
-// The type of use_future.
+// Starts the operation at once and returns a std::future of its result, or of its error as a
+// std::system_error. A future cannot request a stop; bind_env() gives the operation a stop token or
+// a deadline. Errors: std::bad_alloc, and then nothing has begun.
 struct use_future_t {
     constexpr use_future_t() noexcept = default;
     // Initiate an operation, in no environment or in `env`, which may say when it gives up and

@@ -16,6 +16,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
+#include <set>
+#include <string>
+#include <string_view>
 
 namespace coppice::trace {
 
@@ -60,6 +64,17 @@ public:
         if (!begun) return;
         --open_;
         append({time_ns, "", event::no_value, event_kind::end});
+    }
+    // Returns a copy of `name` that lives as long as the log, for events whose name is no literal.
+    // Called by the writer. Cost: O(log names); an allocation for a new name, and if there is no
+    // memory for it, an empty name.
+    const char* keep(std::string_view name) noexcept {
+        try {
+            const auto kept = names_.find(name);
+            return kept != names_.end() ? kept->c_str() : names_.emplace(name).first->c_str();
+        } catch (const std::bad_alloc&) {
+            return "";
+        }
     }
     // Records something without duration, if there is room. `name`: as for begin().
     void instant(std::int64_t time_ns, const char* name,
@@ -113,6 +128,13 @@ private:
     std::size_t open_ = 0;                   // begins that have no end yet; the writer's own
     internal::atomic<std::size_t> size_{0};  // written by the writer; read by any thread
     counter dropped_;
+    std::set<std::string, std::less<>> names_;  // the writer's own; a reader reads their characters
 };
+
+// Returns the log of the pool's worker that this thread is. nullptr: it is no worker, or its pool
+// keeps no trace. What is recorded there stands inside the worker's runs.
+inline event_log*& this_thread_log() noexcept {
+    return internal::thread_slot<event_log, event_log*>();
+}
 
 }  // namespace coppice::trace

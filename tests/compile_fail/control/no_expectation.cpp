@@ -1,2 +1,2 @@
-// Does not say what it expects.
+// States no expectation.
 coppice::immovable unknown;

@@ -1,4 +1,4 @@
-// Four tasks deep, below a pipeline of senders: what gdb_test.sh stops in and looks at.
+// Four nested tasks below a pipeline of senders. gdb_test.sh stops in it and inspects the stack.
 #include <coppice/execution.hpp>
 #include <coppice/task.hpp>
 
@@ -13,7 +13,7 @@ namespace {
     std::puts("here");
 }
 
-// Stops twice: below the three that call it, then resumed by the loop, with no task below it.
+// Stops twice: called by three tasks, and then resumed by the loop, with no task below it.
 task<int> fourth(int n) {
     const int sum = co_await (ex::just(n) | ex::then([](int i) {
                                   stop_here();

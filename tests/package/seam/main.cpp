@@ -1,5 +1,5 @@
-// Lets each part use what the other has made; says what went wrong, and ends with 1 if anything
-// did.
+// Lets each part use the objects that the other has made. Prints each failure, and returns 1 after
+// any.
 #include "seam.hpp"
 
 #include <cstdio>

@@ -1,4 +1,4 @@
-// One part, by the compiler that SEAM_PART is named for: clang_part or gcc_part.
+// One part, compiled by the compiler in the name of SEAM_PART: clang_part or gcc_part.
 #include "seam.hpp"
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace coppice;
 
-// An awaitable of the program's own, whose await_suspend answers by bool.
+// An awaitable of the program itself, whose await_suspend() returns a bool.
 class immediate {
 public:
     explicit immediate(std::string words) : words_(std::move(words)) {}

@@ -1,6 +1,6 @@
-// What each of the two parts of seam_test.sh's program can do; for main.cpp and part.cpp.
+// The interface of each part of seam_test.sh's program, for main.cpp and part.cpp.
 #pragma once
-// Each compiler makes one part, and main.cpp lets each use what the other has made.
+// Each compiler makes one part, and main.cpp lets each part use the other's objects.
 
 #include <coppice/contract.hpp>
 #include <coppice/execution.hpp>
@@ -19,7 +19,7 @@ namespace seam {
 using coppice::task;
 namespace ex = coppice::execution;
 
-// Tasks of numbers stay within a compiler (docs/packaging.md): this one crosses.
+// Tasks of numbers must not cross compilers (docs/packaging.md). This task may.
 struct number {
     long value;
 };

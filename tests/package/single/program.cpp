@@ -1,4 +1,4 @@
-// A program on the single header: a stop token, a pipeline, a timeout and a task.
+// A program on the single header: a stop token, a pipeline, a timeout, and a task.
 #include "coppice_single.hpp"
 
 #include <chrono>

@@ -150,6 +150,7 @@ public:
     }
     std::uint32_t worker() const noexcept { return worker_; }
     const fork_team& team() const noexcept { return team_; }
+    fork_team& team() noexcept { return team_; }
 
 private:
     // One stolen call that the owner has run, in public_.

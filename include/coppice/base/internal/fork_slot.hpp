@@ -9,12 +9,14 @@
 #include <coppice/base/internal/futex.hpp>
 #include <coppice/base/lifetime.hpp>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace coppice::internal {
 
 class fork_deque;
 class fork_slot;
+struct work_item;  // pool/internal/work_item.hpp
 
 // What a pool does for the deques of its workers.
 class fork_team {
@@ -25,6 +27,10 @@ public:
     // forked below it; if urgent, even one that has to be grabbed. Returns false if it found none.
     virtual bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
                       bool urgent) noexcept = 0;
+    // Returns the number of workers.
+    virtual std::size_t size() const noexcept { return 1; }
+    // Called by a worker: queues an item for the workers. Returns false if there is no queue.
+    virtual bool enqueue(work_item&) noexcept { return false; }
 
 protected:
     ~fork_team() = default;

@@ -1,6 +1,7 @@
 // put_off_work: items that a thread deferred for lack of stack; run before the thread sleeps.
 #pragma once
-// caller_runs defers an item that has no room on the stack until an outer item returns. But that
+// caller_runs defers an item that has no room on the stack until an outer item returns, and a token
+// defers a callback until the running one returns (token/internal/inline_start.hpp). But that
 // outer item may be about to wait for the deferred one, which then would never run. So every
 // function of this library that makes a thread sleep until something has completed first calls
 // run_one() until that finds nothing, and then checks again whether it has to sleep. A join of

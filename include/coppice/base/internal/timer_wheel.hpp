@@ -67,6 +67,7 @@ public:
     // a level.
     std::optional<std::uint64_t> next_tick() const noexcept {
         if (size_ == 0) return std::nullopt;
+        if (in_tick_) return now_;
         for (unsigned level = 0; level != level_count; ++level) {
             if (occupied_[level] != 0) return next_tick_of(level);
         }
@@ -77,14 +78,25 @@ public:
     // expiring entry arms another one for a tick that is due, that one expires too.
     // Cost: O(expired + levels).
     void advance(std::uint64_t tick) noexcept {
-        expire_due();  // what is left of the current tick, if an expiring entry called this
-        while (const std::optional<std::uint64_t> next = next_tick()) {
-            if (*next > tick) break;
+        while (advance_some(tick, ~std::size_t{0})) {
+        }
+    }
+    // Does a part of that: `steps` entries expire or move down a level. Returns true if something
+    // is left to do; entries may be armed and canceled before the next call. Cost: O(steps +
+    // levels).
+    [[nodiscard]] bool advance_some(std::uint64_t tick, std::size_t steps) noexcept {
+        for (;;) {
+            // What is left of the current tick: the last call had too few steps, or an expiring
+            // entry called this.
+            if (in_tick_ && (!turn(steps) || !expire_due(steps))) return true;
+            in_tick_ = false;
+            const std::optional<std::uint64_t> next = next_tick();
+            if (!next || *next > tick) break;
             now_ = *next;
-            turn();
-            expire_due();
+            in_tick_ = true;
         }
         if (tick > now_) now_ = tick;
+        return false;
     }
 
     // Expires every armed entry, due or not. An entry that expires may cancel others, may destroy
@@ -95,7 +107,8 @@ public:
             for (list& slot : level) due_.append(slot);
         }
         for (std::uint64_t& bits : occupied_) bits = 0;
-        expire_due();
+        std::size_t steps = ~std::size_t{0};
+        (void)expire_due(steps);
     }
 
 private:
@@ -131,21 +144,29 @@ private:
             occupied_[entry.level_] &= ~(std::uint64_t{1} << entry.slot_);
         }
     }
-    void expire_due() noexcept {
-        while (timer_entry* const entry = due_.pop_front()) {
+    // Returns false if it had too few steps, as turn() does.
+    [[nodiscard]] bool expire_due(std::size_t& steps) noexcept {
+        while (timer_entry* const entry = due_.front()) {
+            if (steps == 0) return false;
+            --steps;
+            due_.pop_front();
             --size_;
             // may destroy the entry, arm and cancel others, and call advance()
             entry->expire(entry);
         }
+        return true;
     }
-    // Called when time reaches a slot boundary: moves entries of upper levels down, and entries
-    // that are due to due_.
-    void turn() noexcept {
+    // Called when time has reached a slot boundary: moves entries of upper levels down, and entries
+    // that are due to due_. A second call goes on where the first one ended, because no entry is
+    // placed in a slot that time has reached.
+    [[nodiscard]] bool turn(std::size_t& steps) noexcept {
         for (unsigned level = level_count; level-- != 0;) {
             const unsigned shift = level * digit_bits;
             if ((now_ & ((std::uint64_t{1} << shift) - 1)) != 0) continue;
             list& slot = slots_[level][(now_ >> shift) % slot_count];
             while (timer_entry* const entry = slot.front()) {
+                if (steps == 0) return false;
+                --steps;
                 remove(*entry);
                 if (entry->tick <= now_) {
                     due_.push_back(*entry);
@@ -154,11 +175,13 @@ private:
                 }
             }
         }
+        return true;
     }
 
     list slots_[level_count][slot_count];
     list due_;  // have left their slots, and expire before anything else does
     std::uint64_t occupied_[level_count]{};  // bit s: slots_[level][s] is not empty
+    bool in_tick_ = false;  // advance_some() has moved time to now_, and has not finished that tick
     std::uint64_t now_ = 0;
     std::size_t size_ = 0;
 };

@@ -128,7 +128,13 @@ public:
     // that destroys the group. That may happen before this call has returned; close() waits until
     // it has. Returns false, and does nothing, if the group was drained or stopped. Cost: no
     // allocation; a lock only while more items wait than the board has extra contracts.
-    [[nodiscard]] bool try_enqueue(contract_item& item) noexcept;
+    [[nodiscard]] bool try_enqueue(contract_item& item) noexcept {
+        return enqueue_if_open(item, locking::waits);
+    }
+    // Does the same, but returns false, and does nothing, if another thread holds that lock.
+    [[nodiscard]] bool enqueue_without_blocking(contract_item& item) noexcept {
+        return enqueue_if_open(item, locking::tries);
+    }
     // Enqueues an item, or runs it here if the group was drained or stopped.
     void enqueue(contract_item& item) noexcept;
 
@@ -209,7 +215,10 @@ private:
     void tell_watchers(contract_watcher*& list) noexcept;  // `list` is guarded by watchers_mutex_
     static bool unlink(contract_watcher& watcher) noexcept;
     bool run_items() noexcept;
-    void place_waiting() noexcept;
+    enum class locking : bool { tries, waits };
+    [[nodiscard]] bool enqueue_if_open(contract_item& item, locking how) noexcept;
+    [[nodiscard]] bool place_or_wait(contract_item& item, locking how) noexcept;
+    void place_waiting() noexcept;  // with waiting_mutex_
     void place(std::size_t extra, contract_item& item) noexcept;
     bool stopped() const noexcept { return mode_.is_stopped(); }
 

@@ -7,6 +7,7 @@
 
 #include <coppice/contract/internal/core.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
+#include <coppice/exec/internal/try_scheduled_sender.hpp>
 
 namespace coppice::internal {
 
@@ -22,10 +23,20 @@ public:
     execution::internal::scheduled_sender<contract_scheduler> schedule() const noexcept {
         return execution::internal::scheduled_sender<contract_scheduler>(*this);
     }
+    // Returns a sender for which scheduling neither blocks nor allocates; see try_schedule. It
+    // sends would_block_t while more operations wait than the group has extra contracts and another
+    // thread holds the lock of their queue, and once the group was drained or stopped.
+    execution::internal::try_scheduled_sender<contract_scheduler> try_schedule() const noexcept {
+        return execution::internal::try_scheduled_sender<contract_scheduler>(*this);
+    }
     void enqueue(item_type& item) const noexcept { core_->enqueue(item); }
     // Returns false, and does nothing, if the group has ended; enqueue() would run the item here.
-    [[nodiscard]] bool try_enqueue(item_type& item) const noexcept {
+    [[nodiscard]] bool enqueue_if_open(item_type& item) const noexcept {
         return core_->try_enqueue(item);
+    }
+    // Does the same, and returns false also if it would block.
+    [[nodiscard]] bool try_enqueue(item_type& item) const noexcept {
+        return core_->enqueue_without_blocking(item);
     }
 
     // Operations run on threads that execute the group, and make progress as threads do.

@@ -17,8 +17,10 @@ namespace coppice::internal {
 // The event for which a caller waits. Threads: its maker waits; one other thread finishes it.
 class blocking_call : immovable {
 public:
-    // Blocks: until the call is finished.
+    // Blocks: until the call is finished. Runs items that this thread has deferred.
     void wait() noexcept;
+    // Blocks: until the call is finished. Runs nothing, for a caller that may hold a lock.
+    void wait_only() noexcept;
     void finish() noexcept;  // the other thread's last access to the call
 
 private:
@@ -42,6 +44,16 @@ public:
     // Returns the result. Blocks: until f has returned. Errors: rethrows what f threw.
     result_type take() {
         call_.wait();
+        return result();
+    }
+    // Returns it likewise, but runs nothing while it waits.
+    result_type join() {
+        call_.wait_only();
+        return result();
+    }
+
+private:
+    result_type result() {
         if (error_) std::rethrow_exception(std::move(error_));
         if constexpr (is_reference) {
             return static_cast<result_type>(**result_);
@@ -49,8 +61,6 @@ public:
             return std::move(*result_);
         }
     }
-
-private:
     static void run(Item* item) noexcept {
         function_call& self = *static_cast<function_call*>(item);
         try {

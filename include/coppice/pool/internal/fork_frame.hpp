@@ -4,6 +4,7 @@
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/internal/invoke.hpp>
+#include <coppice/pool/internal/default_worker.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <exception>
@@ -178,10 +179,18 @@ private:
     manual_lifetime<outcome> outcome_;  // constructed by the thief
 };
 
-// Calls both in order, the second even if the first throws.
 template <class F, class G>
-[[gnu::noinline]] std::tuple<forked_value_t<F>, forked_value_t<G>> both_in_order(fork_access<F> f,
-                                                                                 fork_access<G> g) {
+auto fork_both(F&& f, G&& g) -> std::tuple<forked_value_t<F>, forked_value_t<G>>;
+
+// Calls both off the fast path. Off the pool, a worker of the default pool forks them. In a full
+// deque, or if there are no workers, calls both in order, the second even if the first throws.
+template <class F, class G>
+[[gnu::noinline]] std::tuple<forked_value_t<F>, forked_value_t<G>> both_elsewhere(
+    fork_access<F> f, fork_access<G> g) {
+    if (should_move()) {
+        auto both = [&f, &g] { return fork_both<F, G>(static_cast<F&&>(f), static_cast<G&&>(g)); };
+        return call_on_default_pool(both);
+    }
     scope_exit second_too([&g]() noexcept { call_unheard(g); });
     forked_value_t<F> first = forked_value(f);
     second_too.dismiss();
@@ -213,7 +222,7 @@ template <class F, class G>
             return result(frame.first(), frame.take_second());
         }
     }
-    auto [first, second] = both_in_order<F, G>(f, g);
+    auto [first, second] = both_elsewhere<F, G>(f, g);
     return result(static_cast<forked_value_t<F>&&>(first),
                   static_cast<forked_value_t<G>&&>(second));
 }

@@ -19,10 +19,17 @@
 // counts_ (announce_sleep or end_search), then fence B, then looks for work. Either A is before B,
 // and the worker sees the work. Or B is before A, and the adder reads counts_ as the worker left
 // it. If that worker sleeps, it is woken, unless another worker searches. The same argument then
-// holds for that searcher's own change of counts_. Model: tests/model/parking_model.cpp.
+// holds for that searcher's own change of counts_.
+//
+// A worker that adds work to its own queue executes a light fence as fence A, because most of them
+// add work while no worker sleeps. The workers then execute a heavy one as fence B. A sleeper does
+// so always. The last searcher does so only if a worker sleeps; if none sleeps, the adder's worker
+// is awake, and a worker that announces its sleep later looks after its own heavy fence. Model:
+// tests/model/parking_model.cpp.
 //
 // Source: ours, after the scheme of the Go and tokio schedulers.
 
+#include <coppice/base/internal/asymmetric.hpp>
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/futex.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -157,14 +164,14 @@ public:
     // lot `near` if any slept there.
     bool wake_one(std::size_t near) noexcept {
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence A
-        std::size_t lot = near;
-        for (std::size_t i = 0; i != count_; ++i) {
-            const parking_wake met = lots_[lot].wake_one_fenced();
-            if (met != parking_wake::busy) return met == parking_wake::woken;
-            if (planted("parking.wake_near_only")) break;
-            lot = lot + 1 == count_ ? 0 : lot + 1;
-        }
-        return false;
+        return wake_one_fenced(near);
+    }
+    // Wakes likewise, for a worker that has added work to its own queue. Cost: no fence. Instead
+    // every worker executes a heavy fence before it looks for the last time: after
+    // announce_sleep(), and after end_search() if any worker sleeps.
+    bool wake_one_lightly(std::size_t near) noexcept {
+        light_fence();  // edge parking.light (light): adds work, then reads the counts
+        return wake_one_fenced(near);
     }
     void wake_all() noexcept {
         for (std::size_t i = 0; i != count_; ++i) lots_[i].wake_all();
@@ -177,6 +184,17 @@ public:
     }
 
 private:
+    bool wake_one_fenced(std::size_t near) noexcept {
+        std::size_t lot = near;
+        for (std::size_t i = 0; i != count_; ++i) {
+            const parking_wake met = lots_[lot].wake_one_fenced();
+            if (met != parking_wake::busy) return met == parking_wake::woken;
+            if (planted("parking.wake_near_only")) break;
+            lot = lot + 1 == count_ ? 0 : lot + 1;
+        }
+        return false;
+    }
+
     const std::unique_ptr<parking[]> lots_;
     const std::size_t count_;
 };

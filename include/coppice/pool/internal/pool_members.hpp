@@ -71,7 +71,7 @@ bool basic_pool<Queues>::try_submit(work_item& item) noexcept {
     if (is_current()) {
         worker& mine = *static_cast<worker*>(current_pool_worker());
         s.queues.push(mine.index, &item);
-        mine.wake_one();
+        mine.wake_one_lightly();
         return true;
     }
     // Keeps the pool alive until leave(): the item may run and let its owner destroy the pool.
@@ -111,7 +111,7 @@ bool basic_pool<Queues>::submit_without_blocking(std::size_t home, work_item& it
     if (any && is_current()) {
         worker& mine = *static_cast<worker*>(current_pool_worker());
         if (!s.queues.try_push(mine.index, &item)) return false;
-        mine.wake_one();
+        mine.wake_one_lightly();
         return true;
     }
     if (!s.entry.enter()) return false;

@@ -11,7 +11,7 @@
 
 namespace coppice::internal {
 
-// Scheduler is that of a basic_pool.
+// Scheduler is that of a basic_pool or of a contract_pool. Its timer_type is a pool_timer.
 template <class Scheduler>
 class pool_timer_sender {
 public:
@@ -34,11 +34,13 @@ public:
     }
 
     template <class Rcvr>
-    class operation final : pool_timer {
+    class operation final : Scheduler::timer_type {
+        using timer_type = typename Scheduler::timer_type;
+
     public:
         using operation_state_concept = execution::operation_state_tag;
         operation(const pool_timer_sender& sndr, Rcvr rcvr) noexcept
-            : pool_timer(&run, sndr.sch_.node_), sndr_(sndr), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
+            : timer_type(&run, sndr.sch_.node_), sndr_(sndr), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
         operation(operation&&) = delete;
         ~operation() {
             COPPICE_CHECK(state_ != state::waiting,

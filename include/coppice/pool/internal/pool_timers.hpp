@@ -92,19 +92,13 @@ public:
         timer.phase.write(timer_phase::ended);
         return true;
     }
-    // Adds the timers that are due to `out`, about `batch` at most, earliest first.
+    // Adds the timers that are due to `out`, about `batch` at most, earliest first. Releases the
+    // lock now and then, so that another thread waits for some microseconds at most.
     void take_due(tick_type now, wheel_user user, item_chain& out) noexcept {
-        const hold held(lock_, user);
         std::size_t taken = 0;
-        tick_type next = next_tick();
-        while (next <= now && taken < batch) {
-            const std::size_t before = wheel_.size();
-            wheel_.advance(next);
-            taken += before - wheel_.size();
-            next = next_tick();
+        while (take_some_due(now, user, out, taken) && taken < batch) {
+            spin_hint();  // lets a thread in that waits
         }
-        next_.store(next, relaxed);  // relaxed: it only rises; a lower value is read as a hint
-        take(out);
     }
     // Adds all timers to `out`, as stopped.
     void take_all(wheel_user user, item_chain& out) noexcept {
@@ -118,6 +112,20 @@ public:
 
 private:
     static constexpr std::size_t batch = 256;
+    static constexpr std::size_t steps_at_once = 64;  // timers that a hold takes or moves
+
+    // Adds to `taken` how many it took. Returns true if something is left to do.
+    bool take_some_due(tick_type now, wheel_user user, item_chain& out,
+                       std::size_t& taken) noexcept {
+        const hold held(lock_, user);
+        const std::size_t before = wheel_.size();
+        const bool more = wheel_.advance_some(now, steps_at_once);
+        taken += before - wheel_.size();
+        // relaxed: it only rises; a lower value is read as a hint
+        next_.store(next_tick(), relaxed);
+        take(out);
+        return more;
+    }
 
     class hold : immovable {
     public:

@@ -122,6 +122,13 @@ struct alignas(64) basic_pool<Queues>::worker {
         wakes.add();
         note("wake");
     }
+    // Wakes likewise, after an item was pushed to this worker's queue. sleep_or_end() and rouse()
+    // have the heavy fences.
+    void wake_one_lightly() noexcept {
+        if (!owner.lots.wake_one_lightly(home)) return;
+        wakes.add();
+        note("wake");
+    }
     void count_steal(const worker& victim) noexcept {
         steals.add();
         if (victim.home != home) far_steals.add();
@@ -237,13 +244,21 @@ struct basic_pool<Queues>::shared final : fork_team {
     // Asks all deques. Later forks are published; looks_idle() sees the earlier ones.
     void ask_all() noexcept {
         for (const auto& each : workers) each->forks.ask();
-        heavy_fence();  // edge fork.request (heavy): asks, then looks at the heads
+        // edge fork.request (heavy), edge parking.light (heavy): asks, then looks at the heads
+        heavy_fence();
     }
     // Called on a worker that has just forked.
     void published() noexcept override { static_cast<worker*>(current_pool_worker())->wake_one(); }
     bool help(fork_deque& waiting, const fork_slot& awaited, std::uint32_t thief,
               bool urgent) noexcept override {
         return workers[waiting.worker()]->help(awaited, *workers[thief], urgent);
+    }
+    std::size_t size() const noexcept override { return workers.size(); }
+    bool enqueue(work_item& item) noexcept override {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        queues.push(mine.index, &item);
+        mine.wake_one();
+        return true;
     }
     void stop() noexcept {
         // The fences of parking order the closed gate as they order work: either a worker that
@@ -446,6 +461,7 @@ template <class Queues>
 void basic_pool<Queues>::worker::loop() noexcept {
     current_pool_worker() = this;
     fork_deque::current() = &forks;
+    if (log.enabled()) trace::this_thread_log() = &log;
     parking& lot = owner.lots[home];
     for (;;) {
         while (run_own()) {

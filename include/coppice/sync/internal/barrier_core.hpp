@@ -55,7 +55,6 @@ private:
 struct barrier_request {
     using waiter_type = waiter;
     using result = std::uint64_t;
-    static constexpr bool selects = false;  // it arrives
 
     queue_lock& lock() noexcept { return core->queue(); }
     bool try_now() noexcept { return false; }

@@ -54,6 +54,8 @@ public:
     using value_type = T;
     using sender = channel_sender<T>;
     using receiver = channel_receiver<T>;
+    // A thread that blocks looks for a moment if the other side comes (blocked_pace.hpp).
+    static constexpr bool looks_when_blocked = true;
 
     template <class... Args>
     explicit channel_core(Args... args) : items_(args...) {}
@@ -190,12 +192,11 @@ struct send_request {
         : core(&channel), item(std::move(value)) {}
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept {
-        if constexpr (requires { core->send_soon(item); }) {
-            return ended(core->send_soon(item));
-        } else {
-            return ended(core->try_send(item));
-        }
+    bool try_now() noexcept { return ended(core->try_send(item)); }
+    bool try_soon() noexcept
+        requires requires(Core& c, item_type& i) { c.send_soon(i); }
+    {
+        return ended(core->send_soon(item));
     }
     bool attempt(granted_waiters& others) noexcept { return ended(core->offer(item, others)); }
     void link(waiter_type& w) noexcept {
@@ -230,12 +231,11 @@ struct receive_request_base {
     explicit receive_request_base(Core& channel) noexcept : core(&channel) {}
 
     queue_lock& lock() noexcept { return core->queue(); }
-    bool try_now() noexcept {
-        if constexpr (requires { core->receive_soon(place); }) {
-            return core->receive_soon(place);
-        } else {
-            return core->try_receive(place);
-        }
+    bool try_now() noexcept { return core->try_receive(place); }
+    bool try_soon() noexcept
+        requires requires(Core& c, std::optional<item_type>& p) { c.receive_soon(p); }
+    {
+        return core->receive_soon(place);
     }
     bool attempt(granted_waiters& others) noexcept { return core->take(place, others); }
     void link(waiter_type& w) noexcept {

@@ -10,8 +10,7 @@
 //                      the waiter to the mutex, whose holder may then grant it; the waiter may
 //                      destroy the condition
 //   stopped            inside the condition's lock: moves a waiter that is still in the queue to
-//   the
-//                      mutex; its wait will end as stopped, after this thread has left. Does
+//                      the mutex; its wait will end as stopped, after this thread has left. Does
 //                      nothing to a waiter that was notified
 //   granted the mutex  the wait ends
 //
@@ -98,7 +97,6 @@ struct condition_request {
     using waiter_type = condition_waiter;
     using result = void;
     static constexpr bool returns_later = true;
-    static constexpr bool selects = false;  // it unlocks the mutex
 
     queue_lock& lock() noexcept { return core->queue(); }
     bool try_now() noexcept { return false; }

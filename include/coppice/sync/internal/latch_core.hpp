@@ -93,8 +93,6 @@ struct latch_request {
 
 // Counts down by one, once, whatever becomes of the wait.
 struct latch_arrival : latch_request {
-    static constexpr bool selects = false;  // it counts
-
     bool try_now() noexcept {
         arrived = true;
         return core->count_down(1);

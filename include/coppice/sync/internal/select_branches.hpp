@@ -41,7 +41,11 @@ public:
     room_operand(Op&& op) noexcept
         : errors_(op.errors()), request_(static_cast<Op&&>(op).take_initiation().take_request()) {}
 
+    // True if it can look for longer (wait.hpp).
+    static constexpr bool has_soon = requires(Request& request) { request.try_soon(); };
+
     bool try_now() noexcept { return request_.try_now(); }
+    bool try_soon() noexcept { return try_before_wait(request_); }
     bool failed() const noexcept { return Errors::throws && request_.error().value() != 0; }
     [[noreturn]] void throw_error() const {
         internal::throw_error(request_.error(), Request::name);
@@ -50,7 +54,7 @@ public:
     void send_error(F f) noexcept {
         f(request_.error());
     }
-    result take() {
+    result take() noexcept(!Errors::throws || !take_may_throw<Request>) {
         if constexpr (!Errors::throws) errors_.report(request_.error(), Request::name);
         if constexpr (std::is_void_v<typename Request::result>) {
             return {};
@@ -58,7 +62,7 @@ public:
             if constexpr (!Errors::throws) {
                 if (request_.error().value() != 0) return request_.nothing();
             }
-            return request_.take();
+            return take_result(request_, errors_);
         }
     }
 
@@ -85,6 +89,8 @@ public:
     }
 
     bool try_now() noexcept override { return operand_type::try_now(); }
+    bool try_soon() noexcept override { return operand_type::try_soon(); }
+    bool has_soon() const noexcept override { return operand_type::has_soon; }
     bool attempt(granted_waiters& others) noexcept override {
         return this->request_.attempt(others);
     }

@@ -3,7 +3,7 @@
 // A branch is a request with a waiter (select_branches.hpp). The waiters share one choice.
 //
 //   shuffle()     puts the branches into a random order: the choice among those that are ready
-//   take_ready()  tries each branch without waiting, in that order
+//   take_ready()  tries each branch without waiting, in that order; then lets one look for longer
 //   begin()       inside the locks of all objects: attempts each branch in that order, else links
 //                 all waiters
 //   granted()     called by the thread that granted a branch and claimed the choice for it
@@ -44,6 +44,9 @@ public:
 
     // Takes what it waits for, if that is possible without waiting. Outside of all locks.
     virtual bool try_now() noexcept = 0;
+    // The same for a branch that can look for longer; and whether it can.
+    virtual bool try_soon() noexcept = 0;
+    virtual bool has_soon() const noexcept = 0;
     // Inside the lock of the object; as the functions of requests (wait.hpp).
     virtual bool attempt(granted_waiters& others) noexcept = 0;
     virtual void link() noexcept = 0;
@@ -93,14 +96,15 @@ public:
     void shuffle(Random random) noexcept {
         if (count_ > 1) first_ = shuffled(first_, count_, random);
     }
-    // Tries the branches without waiting. Returns true if one of them ended the select.
+    // Tries the branches without waiting. If none is ready, the first one that can looks for
+    // longer. Returns true if one of them ended the select.
     bool take_ready() noexcept {
+        select_branch* looking = nullptr;
         for (select_branch* b = first_; b != nullptr; b = b->next_) {
-            if (!b->try_now()) continue;
-            decide(wait_end::granted, b->number_);
-            return true;
+            if (b->try_now()) return take(*b);
+            if (looking == nullptr && b->has_soon()) looking = b;
         }
-        return false;
+        return looking != nullptr && looking->try_soon() && take(*looking);
     }
     // Called by a branch whose waiter was granted, inside the waiter's function.
     void granted(const select_branch& branch, granted_waiters& others) noexcept {
@@ -182,6 +186,10 @@ private:
         decide(wait_end::withdrawn, 0);
         leave(nullptr, others);
         others.call_all_after([this] { left_(*this); });  // this object may be gone
+    }
+    bool take(const select_branch& b) noexcept {
+        decide(wait_end::granted, b.number_);
+        return true;
     }
     const select_branch* attempt(granted_waiters& others) noexcept {
         select_branch* b = first_;

@@ -130,7 +130,8 @@ private:
             branch.send_error([&rcvr]<class Error>(Error&& error) noexcept {
                 execution::set_error(static_cast<Rcvr&&>(rcvr), static_cast<Error&&>(error));
             });
-        } else if constexpr (std::is_nothrow_move_constructible_v<result>) {
+        } else if constexpr (std::is_nothrow_move_constructible_v<result> &&
+                             noexcept(branch.take())) {
             execution::set_value(static_cast<Rcvr&&>(rcvr), make());
         } else {
             try {
@@ -186,6 +187,8 @@ public:
         return Suspension::go_on(task);
     }
     typename state::result await_resume() { return this->get(); }
+    // Puts the branches into a random order. Called instead of await_ready().
+    void shuffle() noexcept { state::shuffle(random_below); }
 
     // Called on the task's scheduler, or where the task is resumed in place.
     void arrived() noexcept {
@@ -240,6 +243,7 @@ public:
         }
         wait_.construct(static_cast<Operands&&>(operands_), promise_);
         waits_ = true;
+        wait_.get().shuffle();  // several may become ready before it waits
         return false;
     }
     template <class Suspension = execution::internal::suspension>

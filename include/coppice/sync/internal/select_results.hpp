@@ -5,6 +5,7 @@
 #include <coppice/exec/internal/alternatives.hpp>
 #include <coppice/exec/value_types.hpp>
 #include <coppice/stop/inplace.hpp>
+#include <coppice/sync/internal/wait.hpp>
 
 #include <exception>
 #include <system_error>
@@ -21,7 +22,9 @@ using filled_t = std::conditional_t<std::is_void_v<T>, std::monostate, T>;
 template <class Request>
 struct room_results {
     using result = filled_t<typename Request::result>;
-    using errors = execution::completion_signatures<execution::set_error_t(std::error_code)>;
+    using errors = execution::internal::signatures_union_t<
+        execution::completion_signatures<execution::set_error_t(std::error_code)>,
+        execution::internal::exception_signature<take_may_throw<Request>>>;
     static constexpr bool may_stop = false;
 };
 

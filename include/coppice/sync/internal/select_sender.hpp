@@ -63,6 +63,10 @@ struct pack_results {
     static constexpr bool may_stop = (Results::may_stop || ...);
 };
 
+// True for the operations of this room that can look for longer.
+template <class Kept>
+inline constexpr bool looks_for_longer = requires { requires Kept::has_soon; };
+
 template <class... Ops>
 struct select_pack {
     static constexpr char name[] = "select";
@@ -81,19 +85,23 @@ struct select_pack {
     template <class... Env>
     using results = pack_results<typename select_operand<Ops>::template results<Env...>...>;
 
-    // Tries the operations of this room without waiting, in a random order. Returns the number of
-    // the one that succeeded, or `size`. random(n) returns a number below `n`.
+    // Tries the operations of this room without waiting, in a random order. If none is ready, the
+    // first one that can looks for longer. Returns the number of the one that succeeded, or `size`.
+    // random(n) returns a number below `n`.
     template <class Random>
     std::uint32_t take_ready(Random random) noexcept {
         std::uint32_t left[room_count];
         std::uint32_t count = 0;
         std::uint32_t number = 0;
+        std::uint32_t looking = size;
         (void((select_operand<Ops>::is_sender ? 0 : (left[count++] = number), ++number)), ...);
         while (count != 0) {
             std::uint32_t& chosen = left[random(count)];
             if (try_at(chosen, std::index_sequence_for<Ops...>())) return chosen;
+            if (looking == size && has_soon[chosen]) looking = chosen;
             chosen = left[--count];
         }
+        if (looking != size && look_at(looking, std::index_sequence_for<Ops...>())) return looking;
         return size;
     }
     // Returns the result of the operation that succeeded, or throws its error.
@@ -109,6 +117,10 @@ private:
     bool try_at(std::uint32_t number, std::index_sequence<Is...>) noexcept {
         return ((Is == number && try_one<Is>()) || ...);
     }
+    template <std::size_t... Is>
+    bool look_at(std::uint32_t number, std::index_sequence<Is...>) noexcept {
+        return ((Is == number && look_one<Is>()) || ...);
+    }
     template <std::size_t I>
     bool try_one() noexcept {
         if constexpr (requires { std::get<I>(ops).try_now(); }) {
@@ -117,6 +129,16 @@ private:
             return false;
         }
     }
+    template <std::size_t I>
+    bool look_one() noexcept {
+        if constexpr (has_soon[I]) {
+            return std::get<I>(ops).try_soon();
+        } else {
+            return false;
+        }
+    }
+    static constexpr bool has_soon[] = {looks_for_longer<typename select_operand<Ops>::kept>...};
+
     template <class Result, std::size_t... Is>
     Result take(std::uint32_t number, std::index_sequence<Is...>) {
         using function = Result(select_pack&);

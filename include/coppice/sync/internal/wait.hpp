@@ -11,11 +11,14 @@
 //   void unlink(waiter_type&, granted_waiters&)
 //                                   takes it out, because it gives up; may grant others
 //   std::error_code error()         of an operation that was granted or completed at once
-//   result take()                   its result
+//   result take()                   its result; may throw, and then nothing was taken
 //   result nothing()                the result that goes with an error
 //
 // A request may also have these members:
 //
+//   bool try_soon()                 as try_now(); if the object is not ready, also looks again for
+//   a
+//                                   moment, because the other side may be about to come
 //   void end_early()                called outside the lock if the wait ends before attempt(), by a
 //                                   stop or a refusal: does what the operation does all the same
 //   bool waits(waiter_type&)        inside the lock: the waiter is linked so that unlink() may take
@@ -43,6 +46,8 @@
 #include <coppice/token/internal/completion_env.hpp>
 #include <coppice/token/internal/inline_start.hpp>
 
+#include <utility>
+
 namespace coppice::internal {
 
 // How a wait ended.
@@ -51,6 +56,20 @@ enum class wait_end : unsigned char {
     withdrawn,  // by a stop or a deadline; nothing was moved
     refused,    // the deadline could not be armed; nothing was moved
 };
+
+// True if take() may throw, as that of a request that copies its result does.
+template <class Request>
+inline constexpr bool take_may_throw = !noexcept(std::declval<Request&>().take());
+
+// Tries a request that would otherwise wait.
+template <class Request>
+bool try_before_wait(Request& request) noexcept {
+    if constexpr (requires { request.try_soon(); }) {
+        return request.try_soon();
+    } else {
+        return request.try_now();
+    }
+}
 
 template <class Request>
 constexpr bool returns_later() noexcept {

@@ -18,12 +18,14 @@
 #include <coppice/sync/internal/wait.hpp>
 #include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/transfer.hpp>
+#include <coppice/token/internal/code_of.hpp>
 #include <coppice/token/internal/inline_start.hpp>
 #include <coppice/token/internal/stop_link.hpp>
 #include <coppice/token/signature.hpp>
 
 #include <concepts>
 #include <coroutine>
+#include <exception>
 #include <system_error>
 #include <type_traits>
 
@@ -49,6 +51,24 @@ std::error_code error_of(const wait<Request>& w) noexcept {
             break;
     }
     return std::make_error_code(std::errc::resource_unavailable_try_again);
+}
+
+// Returns the result of a wait that has ended well. If taking it throws, and `errors` stores errors
+// instead of throwing them, stores the code.
+template <class Request, class Errors>
+typename Request::result take_result(Request& request,
+                                     const Errors& errors) noexcept(!Errors::throws ||
+                                                                    !take_may_throw<Request>) {
+    if constexpr (Errors::throws || !take_may_throw<Request>) {
+        return request.take();
+    } else {
+        try {
+            return request.take();
+        } catch (...) {
+            errors.report(code_of(std::current_exception()), Request::name);
+            return request.nothing();
+        }
+    }
 }
 
 // Brings a task back to its scheduler, if the thread that ended the wait is not the scheduler's.
@@ -123,7 +143,7 @@ public:
 
     bool await_ready() noexcept {
         if (get_stop_token(execution::get_env(promise_)).stop_requested()) return false;
-        return this->request.try_now();
+        return try_before_wait(this->request);
     }
     template <class Suspension = execution::internal::suspension>
     auto await_suspend(std::coroutine_handle<Promise> task) {
@@ -144,7 +164,7 @@ public:
             if constexpr (!Errors::throws) {
                 if (error) return this->request.nothing();
             }
-            return this->request.take();
+            return take_result(this->request, errors_);
         }
     }
 

@@ -5,20 +5,40 @@
 // wait, when that completion returns.
 
 #include <coppice/base/lifetime.hpp>
+#include <coppice/sync/internal/blocked_pace.hpp>
 #include <coppice/sync/internal/wait.hpp>
 #include <coppice/sync/internal/wait_awaiter.hpp>
 #include <coppice/token/completion.hpp>
+#include <coppice/token/internal/code_of.hpp>
 #include <coppice/token/internal/inline_start.hpp>
 #include <coppice/token/transform.hpp>
 
+#include <exception>
+#include <optional>
 #include <system_error>
 #include <type_traits>
 #include <utility>
 
 namespace coppice::internal {
 
+// True for the operations of a channel, whose other side may be about to meet them.
 template <class Request>
-class wait_initiation {
+concept looks_when_blocked = requires(Request request) { request.core->looks_when_blocked; };
+
+// What take() has thrown, for tokens that throw; the others are given its code.
+template <bool may_throw>
+class kept_exception {
+public:
+    std::exception_ptr exception() const noexcept { return exception_; }
+
+protected:
+    std::exception_ptr exception_;
+};
+template <>
+class kept_exception<false> {};
+
+template <class Request>
+class wait_initiation : public kept_exception<take_may_throw<Request>> {
 public:
     static constexpr const char* name = Request::name;
     using keeps_scheduler = void;  // its awaiter brings the task back
@@ -27,16 +47,19 @@ public:
     explicit wait_initiation(Request&& request) noexcept
         : request_(static_cast<Request&&>(request)) {}
     wait_initiation(wait_initiation&& other) noexcept
-        : request_(static_cast<Request&&>(other.request_)) {}
+        : kept_exception<take_may_throw<Request>>(),
+          request_(static_cast<Request&&>(other.request_)) {}
 
     // Begins with a completion of a token's state.
     template <class Completion>
     void operator()(Completion completion) noexcept {
         const completion_env env = completion.get_env();
-        if (!env.query(get_stop_token).stop_requested() && request_.try_now()) {
+        if (!env.query(get_stop_token).stop_requested() && try_before_wait(request_)) {
             complete<Completion>(request_, request_.error());
             return;
         }
+        if constexpr (looks_when_blocked<Request>)
+            meets_often_ = blocked_pace::meets_often(request_.core->capacity());
         wait_.construct(static_cast<Request&&>(request_), &ended<Completion>, *this);
         if (wait_.get().begin(env)) deliver<Completion>();
     }
@@ -45,6 +68,14 @@ public:
     auto await_in(Promise& promise, Errors errors) noexcept {
         return wait_awaiter<Request, Errors, Promise>(static_cast<Request&&>(request_), errors,
                                                       promise);
+    }
+    // Called by a thread that blocks, until the operation has completed.
+    void drive(block_latch& done) noexcept
+        requires looks_when_blocked<Request>
+    {
+        if (done.is_set()) return;
+        if (meets_often_) blocked_pace::look_in_this_thread(done);
+        done.wait();
     }
     Request take_request() && noexcept { return static_cast<Request&&>(request_); }
 
@@ -76,14 +107,33 @@ private:
         Completion completion = Completion::of(*this);
         if constexpr (std::is_void_v<typename Request::result>) {
             std::move(completion)(error);
-        } else if (!error) {
+        } else if (error) {
+            std::move(completion)(error, request.nothing());
+        } else if constexpr (!take_may_throw<Request>) {
             std::move(completion)(error, request.take());
         } else {
-            std::move(completion)(error, request.nothing());
+            std::optional<typename Request::result> result = taken(request);
+            if (result) {
+                std::move(completion)(error, std::move(*result));
+            } else {
+                std::move(completion)(code_of(this->exception_), request.nothing());
+            }
+        }
+    }
+    // Returns the result; or nothing, and keeps what take() has thrown.
+    std::optional<typename Request::result> taken(Request& request) noexcept
+        requires take_may_throw<Request>
+    {
+        try {
+            return std::optional<typename Request::result>(std::in_place, request.take());
+        } catch (...) {
+            this->exception_ = std::current_exception();
+            return std::nullopt;
         }
     }
 
     Request request_;
+    bool meets_often_ = false;  // set before it waits
     manual_lifetime<kept_wait> wait_;
 };
 

@@ -2,9 +2,10 @@
 #pragma once
 // One promise is the root's: that of the generator which the caller iterates. The others are those
 // of generators that an elements_of awaits. All of them refer to the root, which knows the
-// innermost coroutine and the current element:
+// innermost coroutine. The promise of that one has the current element: so a body that gives an
+// element writes to its own frame only, and its next step does not wait for another address.
 //
-//   caller --++--> root: innermost_, element_          only the innermost coroutine is resumed
+//   caller --++--> root: innermost_                    only the innermost coroutine is resumed
 //                    ^  ^  ^
 //            root_   |  |  |        nest_ (in the frame below)
 //                    A  B  C   C --------> B --------> A, the root's own body
@@ -76,8 +77,8 @@ public:
         template <class Promise>
         static void await_suspend(std::coroutine_handle<Promise> self) noexcept {
             generator_promise_base& promise = self.promise();
-            promise.root_->element_ = nullptr;
-            if (promise.nest_ != nullptr) promise.root_->leave();
+            promise.element_ = nullptr;
+            if (promise.nest_ != nullptr) promise.root_->leave(*promise.outer_);
         }
         static void await_resume() noexcept {}
     };
@@ -94,10 +95,10 @@ public:
     void advance(std::coroutine_handle<> root) {
         do {
             innermost_.resume();
-        } while (element_ == nullptr && !root.done());
+        } while (!has_element() && !root.done());
     }
-    bool has_element() const noexcept { return element_ != nullptr; }
-    Yielded element() const noexcept { return static_cast<Yielded>(*element_); }
+    bool has_element() const noexcept { return innermost_promise_->element_ != nullptr; }
+    Yielded element() const noexcept { return static_cast<Yielded>(*innermost_promise_->element_); }
     // Destroys the frames from the innermost out, with constant stack.
     void destroy_from_innermost(std::coroutine_handle<> root) noexcept {
         for (generator_nest* nest = innermost_nest_; nest != nullptr;) {
@@ -113,7 +114,7 @@ protected:
     ~generator_promise_base() = default;
 
     void give(std::add_lvalue_reference_t<Yielded> element) noexcept {
-        root_->element_ = __builtin_addressof(element);
+        element_ = __builtin_addressof(element);
     }
 
     // Awaited by co_yield elements_of: the nested generator becomes the innermost.
@@ -129,7 +130,9 @@ protected:
             nest_.outer = self;
             promise_->root_ = outer.root_;
             promise_->nest_ = &nest_;
-            outer.root_->enter(nest_);
+            promise_->outer_ = &outer;
+            outer.element_ = nullptr;
+            outer.root_->enter(nest_, *promise_);
         }
         void await_resume() {
             if (nest_.error) std::rethrow_exception(std::move(nest_.error));
@@ -139,37 +142,39 @@ protected:
         generator_nest nest_;
         generator_promise_base* promise_;  // of the nested generator
     };
-    // Awaited by co_yield of an l-value where elements are r-values: keeps a copy.
-    class copied {
+    // Awaited by co_yield of an l-value where elements are r-values: keeps a copy. It is made in
+    // the frame, so that the element's place is known before the body suspends.
+    class copied : immovable, public std::suspend_always {
     public:
         using value_type = std::remove_cvref_t<Yielded>;
-        copied(generator_promise_base& promise, const value_type& element)
-            : promise_(&promise), element_(element) {}
-        static bool await_ready() noexcept { return false; }
-        void await_suspend(std::coroutine_handle<>) noexcept { promise_->give(element_); }
-        static void await_resume() noexcept {}
+        copied(generator_promise_base& promise, const value_type& element) : element_(element) {
+            promise.give(element_);
+        }
 
     private:
-        generator_promise_base* promise_;
         value_type element_;
     };
 
 private:
-    void enter(generator_nest& nest) noexcept {
-        element_ = nullptr;
+    void enter(generator_nest& nest, generator_promise_base& inner) noexcept {
+        inner.element_ = nullptr;
+        innermost_promise_ = &inner;
         nest.next = std::exchange(innermost_nest_, &nest);
         innermost_ = nest.inner;
     }
-    void leave() noexcept {
+    void leave(generator_promise_base& outer) noexcept {
+        innermost_promise_ = &outer;
         innermost_ = innermost_nest_->outer;
         innermost_nest_ = innermost_nest_->next;
     }
 
     generator_promise_base* root_ = this;
-    generator_nest* nest_ = nullptr;  // where this generator is nested; null for the root
-    // Of the root alone.
-    // Null before the first element, at the end, and while advance() has to resume another body.
+    generator_nest* nest_ = nullptr;           // where this generator is nested; null for the root
+    generator_promise_base* outer_ = nullptr;  // whose co_yield that is; null for the root
+    // Null before the first element, at the end, and while another body is the innermost.
     std::add_pointer_t<Yielded> element_ = nullptr;
+    // Of the root alone.
+    generator_promise_base* innermost_promise_ = this;
     std::coroutine_handle<> innermost_;
     generator_nest* innermost_nest_ = nullptr;
 };

@@ -10,6 +10,7 @@
 #include <coppice/token/signature.hpp>
 
 #include <coroutine>
+#include <exception>
 
 namespace coppice::internal {
 
@@ -117,6 +118,10 @@ public:
         }
     }
     outcome_t<R...> await_resume() {
+        if constexpr (Errors::throws && requires { this->initiation().exception(); }) {
+            if (outcome_.error().value() != 0)
+                std::rethrow_exception(exception_of(outcome_.error(), this->initiation()));
+        }
         errors_.report(outcome_.error(), operation_name(this->initiation()));
         return outcome_.take();
     }

@@ -12,6 +12,7 @@
 // does so all the same, its waiter continues on top of the initiator's stack.
 
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/put_off.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/internal/starting.hpp>
 
@@ -65,10 +66,11 @@ struct waiting_callback : immovable {
 };
 
 // Exists while callbacks run that became ready inside an initiation. Callbacks that become ready in
-// the same way meanwhile run after them, not on top of them. Threads: its own.
-class [[gnu::visibility("default")]] callback_scope : immovable {
+// the same way meanwhile run after them, not on top of them; or when this thread is about to sleep
+// in this library (put_off.hpp), because a callback may wait for one behind it. Threads: its own.
+class [[gnu::visibility("default")]] callback_scope : put_off_work {
 public:
-    callback_scope() noexcept : outer_(innermost()) { innermost() = this; }
+    callback_scope() noexcept : put_off_work(&run_next), outer_(innermost()) { innermost() = this; }
     ~callback_scope() {
         run_queued();
         innermost() = outer_;
@@ -104,11 +106,17 @@ public:
     }
 
 private:
+    static bool run_next(put_off_work& place) noexcept {
+        callback_scope& scope = static_cast<callback_scope&>(place);
+        waiting_callback* const first = scope.first_;
+        if (first == nullptr) return false;
+        scope.first_ = first->next;
+        if (scope.first_ == nullptr) scope.last_ = &scope.first_;
+        first->run(*first);  // the callback is gone afterwards
+        return true;
+    }
     void run_queued() noexcept {
-        while (waiting_callback* const first = first_) {
-            first_ = first->next;
-            if (first_ == nullptr) last_ = &first_;
-            first->run(*first);  // the callback is gone afterwards
+        while (run_next(*this)) {
         }
     }
     static callback_scope*& innermost() noexcept {

@@ -29,8 +29,4 @@ private:
     stop_state* const state_;
 };
 
-inline bool deadline_pending(const stop_deadline& deadline) noexcept {
-    return deadline.pending();
-}
-
 }  // namespace coppice::internal

@@ -8,6 +8,7 @@
 
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/internal/parallel_bulk.hpp>
+#include <coppice/pool/internal/default_worker.hpp>
 #include <coppice/pool/parallel.hpp>
 
 #include <exception>
@@ -59,6 +60,7 @@ private:
             stop_type stop(token());
             stop.listen(token());
             bool all = true;
+            const in_order_here if_no_worker;  // after the pool's end
             fork_join(stop.get(), [&all, &data, shape, &args...] {
                 all = parallel_for(counter_type(0), shape,
                                    [&data, &args...](counter_type first, counter_type last) {

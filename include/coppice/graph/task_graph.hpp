@@ -1,0 +1,230 @@
+// task_graph: functions, tasks and senders with an order between them; built once, run often.
+#pragma once
+//   task_graph graph;
+//   auto [load, left, right, store] = graph.emplace(f, g, h, i);
+//   load.precede(left, right);
+//   store.succeed(left, right);
+//   co_await graph.run(pool);
+//
+// A node starts when all nodes that precede it have ended. The worker that ended the last of them
+// runs it. A node that waits, for what its task awaits or for a permit, holds no worker.
+//
+// Conditions. The edges of a condition are weak: they do not count among those for which a node
+// waits. A condition that returns i starts its i-th successor at once, whatever else precedes that
+// node; any other number ends the path. So graphs may loop. A node never runs beside itself: a
+// start that comes while it runs is kept until it has ended.
+//
+// Errors and stops. The first exception stops the run: what has not begun does not begin, and the
+// operations of nodes that wait are asked to stop. When all has ended, the run completes with that
+// exception. A stop request or the deadline of the run's waiter does the same, and so does an
+// operation in a node that is stopped by itself; the run then completes with set_stopped.
+//
+// internal/graph_run.hpp has the life of a run. Source: the nodes are those of Taskflow; that nodes
+// wait without a worker, stops, and the rest are ours.
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/sender.hpp>
+#include <coppice/graph/internal/graph_sender.hpp>
+#include <coppice/graph/internal/node_kinds.hpp>
+#include <coppice/graph/node.hpp>
+#include <coppice/pool/thread_pool.hpp>
+#include <coppice/token/use_await.hpp>
+
+#include <cstddef>
+#include <iosfwd>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace coppice {
+
+class subgraph;
+class task_graph;
+
+// What makes nodes: a task_graph, and a subgraph while it is made. Threads: one at a time.
+class graph_builder : immovable {
+public:
+    // Makes a node that calls `f` each time it runs. F is one of:
+    //
+    //   void()                       a function
+    //   void(inplace_stop_token)     the same; the token asks it to end early
+    //   task<void>(), S()            returns a task or another sender, which the node awaits; its
+    //                                values are dropped
+    //   int()                        a condition: its result is the number of the successor that
+    //                                runs
+    //   void(subgraph&)              makes nodes, which run and end before its successors start
+    //
+    // The function stays in the node, so it may be a coroutine that captures. Errors:
+    // std::bad_alloc, and what moving `f` throws; the graph is then as before. Cost: no allocation
+    // if a former node has left memory.
+    template <class F>
+    node emplace(F f);
+    // Makes a node of each function, and returns a tuple of them.
+    template <class F, class... More>
+        requires(sizeof...(More) != 0)
+    auto emplace(F f, More... more) {
+        return std::tuple{emplace(std::move(f)), emplace(std::move(more))...};
+    }
+    // Makes a node that connects a copy of `sender` and starts it each time it runs. Its
+    // environment has the run's stop token and deadline, and the pool's scheduler. Values are
+    // dropped. It may complete on any thread: the node's successors run on the pool.
+    template <execution::sender S>
+    node emplace_sender(S sender);
+    // Makes a node that runs `other`, a module. Modules keep the rules of run(): one graph runs
+    // once at a time, so a module that is used twice runs twice in turn, and a node that waits for
+    // a module holds no worker. If `other` cannot run, or contains this graph, neither can this
+    // graph. Lifetime: `other` outlives the runs of this graph.
+    node compose(task_graph& other);
+
+    // Returns the number of nodes, without those of modules and subgraphs.
+    std::size_t size() const noexcept { return body_->size(); }
+    // Returns true if there are no nodes.
+    bool empty() const noexcept { return size() == 0; }
+
+protected:
+    explicit graph_builder(internal::graph_body& body) noexcept : body_(&body) {}
+    ~graph_builder() = default;
+
+private:
+    template <class Node, class... Args>
+    node make(Args&&... args) {
+        return node(body_->make<Node>(std::forward<Args>(args)...));
+    }
+    internal::graph_body* body_;
+};
+
+// The nodes that a function makes while its graph runs. They are destroyed when all have ended,
+// before the successors of the function's node start. An exception of the function destroys them
+// before they begin. Lifetime: that of the call.
+class subgraph : public graph_builder {
+public:
+    // For the node that calls the function.
+    explicit subgraph(internal::graph_body& body) noexcept : graph_builder(body) {}
+};
+
+namespace internal {
+
+// Holds the graph before the base class that refers to it is made.
+struct held_graph {
+    graph_root root;
+};
+
+}  // namespace internal
+
+// Threads: one at a time may build; any may run. One run is under way at a time; the others wait
+// for their turn, first come, first served. Lifetime: outlives its runs. The thread that a run has
+// completed may destroy or change the graph at once, if no other run waits. Changing, clearing, or
+// destroying it while it runs stops the process.
+class task_graph : internal::held_graph, public graph_builder {
+public:
+    // Makes a graph without nodes.
+    task_graph() noexcept : graph_builder(this->root) {}
+
+    // Run the graph on the workers of a pool: once; n times; again and again until `predicate`,
+    // which is asked after each run, returns true. The predicate is called on a worker. Result:
+    // nothing. Without a token, they return a sender, which may be connected several times.
+    //
+    // Errors: std::system_error with std::errc::invalid_argument, before anything runs, for a cycle
+    // without a condition, for nodes of which none is without a predecessor, and for a module that
+    // cannot run; std::bad_alloc, also before anything runs; the first exception of a node or of
+    // the predicate. Tokens that know only codes are given the code of a std::system_error,
+    // not_enough_memory for std::bad_alloc, or state_not_recoverable; block and use_future throw
+    // the exception itself. A run of an empty graph completes at once.
+    //
+    // Threads: the run completes on the worker that ended the last node; on the thread that starts
+    // it, if nothing runs; on the thread that stops it while it waits for its turn. Blocks: never.
+    // Cost: the first run after a change is O(nodes + edges) and allocates; later runs allocate
+    // nothing of their own. What a stop loses: nodes that have not begun.
+    template <class Queues, class Token = use_await_t>
+    [[nodiscard]] auto run(internal::basic_pool<Queues>& pool, Token&& token = Token())
+        -> decltype(auto) {
+        return start(pool, internal::one_round(), static_cast<Token&&>(token));
+    }
+    template <class Queues, class Token = use_await_t>
+    [[nodiscard]] auto run_n(internal::basic_pool<Queues>& pool, std::size_t n,
+                             Token&& token = Token()) -> decltype(auto) {
+        return start(pool, internal::counted_rounds{n}, static_cast<Token&&>(token));
+    }
+    template <class Queues, std::predicate Predicate, class Token = use_await_t>
+    [[nodiscard]] auto run_until(internal::basic_pool<Queues>& pool, Predicate predicate,
+                                 Token&& token = Token()) -> decltype(auto) {
+        return start(pool, internal::rounds_until<Predicate>{std::move(predicate)},
+                     static_cast<Token&&>(token));
+    }
+
+    // Destroys all nodes, and keeps their memory.
+    void clear() noexcept { this->root.clear(); }
+    // Writes the graph in the language of Graphviz: conditions as diamonds with numbered, dashed
+    // edges, nodes that wait as ellipses, subgraphs and modules as folders. The nodes of modules
+    // are written beside them. Nodes without a name are numbered. Errors: those of the stream.
+    void dump(std::ostream& out) const { this->root.dump(out); }
+
+    // Keeps the times of the next `events` nodes that run, for write_profile(); 0: of none, as in
+    // the beginning. Former times are dropped. Cost: 72 bytes each, allocated here; while a graph
+    // runs, a branch per node without a profile, two readings of the clock with one. Errors:
+    // std::bad_alloc. While the graph runs: stops the process.
+    void profile(std::size_t events) { this->root.keep_profile(events); }
+    // Writes these times to a file for ui.perfetto.dev and Chrome's about:tracing: a line for each
+    // worker, with the nodes that ran there. Nodes that waited have lines of their own. Errors:
+    // std::system_error if the file cannot be written; std::bad_alloc. Not while the graph runs.
+    void write_profile(const std::string& path) const { this->root.write_profile(path); }
+
+private:
+    friend class graph_builder;
+    template <class Queues, class Rounds, class Token>
+    auto start(internal::basic_pool<Queues>& pool, Rounds rounds, Token&& token) -> decltype(auto) {
+        return internal::start_run(this->root, internal::graph_pool(pool), std::move(rounds),
+                                   static_cast<Token&&>(token));
+    }
+};
+
+template <class F>
+node graph_builder::emplace(F f) {
+    if constexpr (std::is_invocable_v<F&>) {
+        using result = std::invoke_result_t<F&>;
+        if constexpr (execution::sender<result>) {
+            node made = make<internal::operation_node<internal::call_to_make<F>>>(
+                internal::call_to_make<F>{std::move(f)});
+            made.node_->body->details(*made.node_).leave =
+                &internal::operation_node<internal::call_to_make<F>>::leave;
+            return made;
+        } else {
+            static_assert(std::is_void_v<result> || std::is_same_v<result, int>,
+                          "a node is void(), int(), task<void>(), or void(subgraph&)");
+            return make<internal::function_node<F>>(std::move(f));
+        }
+    } else if constexpr (std::is_invocable_v<F&, inplace_stop_token>) {
+        return make<internal::function_node<F>>(std::move(f));
+    } else {
+        static_assert(std::is_invocable_r_v<void, F&, subgraph&>,
+                      "a node is void(), int(), task<void>(), or void(subgraph&)");
+        using node_type = internal::subgraph_node<subgraph, F>;
+        node made = make<node_type>(std::move(f));
+        made.node_->body->details(*made.node_).leave = &node_type::leave;
+        made.node_->body->details(*made.node_).inside = &node_type::inside;
+        return made;
+    }
+}
+
+template <execution::sender S>
+node graph_builder::emplace_sender(S sender) {
+    using node_type = internal::operation_node<internal::copy_to_make<S>>;
+    node made = make<node_type>(internal::copy_to_make<S>{std::move(sender)});
+    made.node_->body->details(*made.node_).leave = &node_type::leave;
+    return made;
+}
+
+inline node graph_builder::compose(task_graph& other) {
+    internal::graph_root* const root = &other.root;
+    const auto run_module = [root](internal::graph_run& run) {
+        return internal::run_sender<internal::one_round>(*root, run.pool(), {});
+    };
+    using node_type = internal::operation_node<std::remove_const_t<decltype(run_module)>>;
+    node made = make<node_type>(run_module);
+    made.node_->body->details(*made.node_).leave = &node_type::leave;
+    made.node_->body->details(*made.node_).module = root;
+    return made;
+}
+
+}  // namespace coppice

@@ -1,0 +1,305 @@
+// The engines of copy_if, remove_if, and unique.
+#pragma once
+
+#include <coppice/parallel/internal/algorithm.hpp>
+#include <coppice/parallel/internal/functions.hpp>
+#include <coppice/parallel/internal/loops.hpp>
+#include <coppice/parallel/internal/reduce_engine.hpp>
+#include <coppice/parallel/internal/transform_engine.hpp>
+#include <coppice/parallel/internal/windows.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <utility>
+#include <vector>
+
+namespace coppice::parallel::internal {
+
+// The steps of copy_if (windows.hpp). A block is prepared by a bit for each element, so that the
+// predicate is called once.
+template <class It, class Out, class F>
+class copy_if_steps : immovable {
+    static constexpr std::size_t bits = 64;
+
+public:
+    static constexpr bool applies = true;
+
+    copy_if_steps(It first, Out out, F& f) : first_(first), out_(out), f_(f) {}
+
+    void direct(std::size_t from, std::size_t to) {
+        loop_function<F> accepts = f_;
+        Out out = out_;
+        const It last = at(to);
+        for (It i = at(from); i != last; ++i) {
+            if (accepts(*i)) *out++ = *i;
+        }
+        out_ = out;
+    }
+    void begin(std::size_t blocks, std::size_t block) {
+        words_ = (block + bits - 1) / bits;
+        if (accepted_.size() < blocks * words_) accepted_.resize(blocks * words_);
+        offsets_.resize(blocks);
+    }
+    void prepare(std::size_t b, std::size_t from, std::size_t to) {
+        loop_function<F> accepts = f_;
+        std::uint64_t* word = &accepted_[b * words_];
+        std::size_t count = 0;
+        It i = at(from);
+        for (std::size_t left = to - from; left != 0; ++word) {
+            const std::size_t some = std::min(left, bits);
+            std::uint64_t set = 0;
+            for (std::size_t k = 0; k != some; ++k, ++i) {
+                set |= static_cast<std::uint64_t>(accepts(*i) ? 1 : 0) << k;
+            }
+            *word = set;
+            count += static_cast<std::size_t>(std::popcount(set));
+            left -= some;
+        }
+        offsets_[b] = count;
+    }
+    void combine(std::size_t first, std::size_t blocks) {
+        std::size_t before = 0;
+        for (std::size_t b = first; b != blocks; ++b) before += std::exchange(offsets_[b], before);
+        written_ = out_;
+        out_ = behind_out(out_, static_cast<std::ptrdiff_t>(before));
+    }
+    void apply(std::size_t b, std::size_t from, std::size_t to) {
+        Out out = behind_out(written_, static_cast<std::ptrdiff_t>(offsets_[b]));
+        const std::uint64_t* word = &accepted_[b * words_];
+        for (; from < to; from += bits, ++word) {
+            const It i = at(from);
+            for (std::uint64_t set = *word; set != 0; set &= set - 1) {
+                *out = i[static_cast<std::iter_difference_t<It>>(std::countr_zero(set))];
+                ++out;
+            }
+        }
+    }
+    Out end() const { return out_; }
+
+private:
+    It at(std::size_t k) const { return first_ + static_cast<std::iter_difference_t<It>>(k); }
+
+    const It first_;
+    Out out_;      // behind what is written, or, in a window, will be
+    Out written_;  // of the first block that was prepared
+    F& f_;
+    std::size_t words_ = 0;  // of a block
+    std::vector<std::uint64_t> accepted_;
+    std::vector<std::size_t> offsets_;
+};
+
+// Returns the end of the output, and nothing if a stop request left elements out.
+template <class It, class Out, class F>
+std::optional<Out> copy_accepted(It first, std::iter_difference_t<It> count, Out out, F& f) {
+    if (count == 0) return out;
+    if constexpr (random_access<It, Out>) {
+        copy_if_steps<It, Out, F> steps(first, out, f);
+        const bool all = internal::walk_windows(static_cast<std::size_t>(count), steps);
+        return internal::if_complete(all, steps.end());
+    } else {
+        if (internal::leaves_out()) return std::nullopt;
+        for (; count != 0; --count, ++first) {
+            if (f(*first)) *out++ = *first;
+        }
+        return out;
+    }
+}
+
+struct copy_if_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
+              class F>
+        requires std::predicate<F&, std::iter_reference_t<It>>
+    static auto bind(It first, End last, Out out, F f) {
+        const auto count = std::ranges::distance(first, last);
+        return [first, count, out, call = projected_function<F>{std::move(f)}]() mutable {
+            return internal::copy_accepted(first, count, out, call);
+        };
+    }
+    template <std::ranges::forward_range R, std::forward_iterator Out, class F,
+              class Proj = std::identity>
+        requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
+    static auto bind(R&& r, Out out, F f, Proj proj = {}) {
+        using result = std::ranges::in_out_result<std::ranges::borrowed_iterator_t<R>, Out>;
+        const auto first = std::ranges::begin(r);
+        const auto count = std::ranges::distance(r);
+        return [first, count, out,
+                call = projected_function<F, Proj>{std::move(f), std::move(proj)}]() mutable {
+            const std::optional<Out> end = internal::copy_accepted(first, count, out, call);
+            return end ? std::optional<result>(
+                             result{std::ranges::next(first, count), std::move(*end)})
+                       : std::nullopt;
+        };
+    }
+};
+
+// The steps of what keeps some elements, in place and in order. Keep has
+//   part(i, last, end, any)   moves the elements that are kept of a part, which is not empty, to
+//                             `end`, which is not behind it; returns the end of them. If `any`,
+//                             there is a kept element before `end`
+//   joins(last, i)            returns true if the first element of a part is not kept behind `last`
+template <class It, class Keep>
+class compact_steps : immovable {
+    using difference = std::iter_difference_t<It>;
+
+public:
+    static constexpr bool applies = false;
+
+    compact_steps(It first, Keep& keep) : first_(first), end_(first), keep_(keep) {}
+
+    void direct(std::size_t from, std::size_t to) {
+        end_ = keep_.part(at(from), at(to), end_, end_ != first_);
+    }
+    void begin(std::size_t blocks, std::size_t) { parts_.resize(blocks, {first_, first_}); }
+    void prepare(std::size_t b, std::size_t from, std::size_t to) {
+        parts_[b] = {at(from), keep_.part(at(from), at(to), at(from), false)};
+    }
+    void combine(std::size_t first, std::size_t blocks) {
+        for (std::size_t b = first; b != blocks; ++b) append(parts_[b].first, parts_[b].second);
+    }
+    It end() const { return end_; }
+
+private:
+    It at(std::size_t k) const { return first_ + static_cast<difference>(k); }
+    void append(It i, It last) {
+        if (i != last && end_ != first_ && keep_.joins(end_ - 1, i)) ++i;
+        end_ = i == end_ ? last : std::move(i, last, end_);
+    }
+
+    const It first_;
+    It end_;  // of what is kept
+    Keep& keep_;
+    std::vector<std::pair<It, It>> parts_;
+};
+
+template <class F>
+struct keep_unless {
+    F removes;
+    template <class It>
+    It part(It i, It last, It end, bool) {
+        loop_function<F> call = removes;
+        if (i == end) {  // nothing is moved onto itself
+            while (i != last && !call(*i)) ++i;
+            if (i == last) return i;
+            end = i++;
+        }
+        for (; i != last; ++i) {
+            if (call(*i)) continue;
+            *end = std::ranges::iter_move(i);
+            ++end;
+        }
+        return end;
+    }
+    template <class It>
+    bool joins(It, It) const noexcept {
+        return false;
+    }
+};
+
+template <class F>
+struct keep_unequal {
+    F equal;
+    template <class It>
+    It part(It i, It last, It end, bool any) {
+        loop_function<F> call = equal;
+        It kept = end;  // the last one that is kept
+        if (!any) {
+            ++i;  // is at `end`
+        } else if constexpr (std::bidirectional_iterator<It>) {
+            --kept;
+        }
+        for (; i != last; ++i) {
+            if (call(*kept, *i)) continue;
+            ++kept;
+            if (kept != i) *kept = std::ranges::iter_move(i);
+        }
+        return ++kept;
+    }
+    template <class It>
+    bool joins(It last, It i) {
+        return equal(*last, *i);
+    }
+};
+
+// Returns the end of what is kept, and nothing if a stop request left elements out.
+template <class It, class Keep>
+std::optional<It> compact(It first, std::iter_difference_t<It> count, Keep& keep) {
+    if (count == 0) return first;
+    if constexpr (random_access<It>) {
+        compact_steps<It, Keep> steps(first, keep);
+        const bool all = internal::walk_windows(static_cast<std::size_t>(count), steps);
+        return internal::if_complete(all, steps.end());
+    } else {
+        if (internal::leaves_out()) return std::nullopt;
+        return keep.part(first, std::ranges::next(first, count), first, false);
+    }
+}
+
+// Returns a subrange, as std::ranges does: what is behind the end of the kept elements.
+template <class R, class It, class Keep>
+auto compact_range(It first, std::iter_difference_t<It> count, Keep& keep) {
+    using result = std::ranges::borrowed_subrange_t<R>;
+    const std::optional<It> end = internal::compact(first, count, keep);
+    if (!end) return std::optional<result>();
+    if constexpr (std::same_as<result, std::ranges::dangling>) {
+        return std::optional<result>(result());
+    } else {
+        return std::optional<result>(result(*end, std::ranges::next(first, count)));
+    }
+}
+
+struct remove_if_description {
+    template <std::permutable It, std::sentinel_for<It> End, class F, class Proj = std::identity>
+        requires projected_predicate<F, Proj, It>
+    static auto bind(It first, End last, F f, Proj proj = {}) {
+        using function = projected_function<F, Proj>;
+        const auto count = std::ranges::distance(first, last);
+        return [first, count,
+                keep = keep_unless<function>{{std::move(f), std::move(proj)}}]() mutable {
+            return internal::compact(first, count, keep);
+        };
+    }
+    template <std::ranges::forward_range R, class F, class Proj = std::identity>
+        requires std::permutable<std::ranges::iterator_t<R>> &&
+                 projected_predicate<F, Proj, std::ranges::iterator_t<R>>
+    static auto bind(R&& r, F f, Proj proj = {}) {
+        using function = projected_function<F, Proj>;
+        return [first = std::ranges::begin(r), count = std::ranges::distance(r),
+                keep = keep_unless<function>{{std::move(f), std::move(proj)}}]() mutable {
+            return internal::compact_range<R>(first, count, keep);
+        };
+    }
+};
+
+struct unique_description {
+    template <std::permutable It, std::sentinel_for<It> End, class F = std::equal_to<>,
+              class Proj = std::identity>
+        requires std::predicate<F&, projected_t<Proj, It>, projected_t<Proj, It>>
+    static auto bind(It first, End last, F f = {}, Proj proj = {}) {
+        using function = projected_function<F, Proj>;
+        const auto count = std::ranges::distance(first, last);
+        return [first, count,
+                keep = keep_unequal<function>{{std::move(f), std::move(proj)}}]() mutable {
+            return internal::compact(first, count, keep);
+        };
+    }
+    template <std::ranges::forward_range R, class F = std::equal_to<>, class Proj = std::identity>
+        requires std::permutable<std::ranges::iterator_t<R>> &&
+                 std::predicate<F&, projected_t<Proj, std::ranges::iterator_t<R>>,
+                                projected_t<Proj, std::ranges::iterator_t<R>>>
+    static auto bind(R&& r, F f = {}, Proj proj = {}) {
+        using function = projected_function<F, Proj>;
+        return [first = std::ranges::begin(r), count = std::ranges::distance(r),
+                keep = keep_unequal<function>{{std::move(f), std::move(proj)}}]() mutable {
+            return internal::compact_range<R>(first, count, keep);
+        };
+    }
+};
+
+}  // namespace coppice::parallel::internal

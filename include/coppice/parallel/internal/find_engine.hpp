@@ -1,0 +1,178 @@
+// The engines of find_if and its like: the first place that a search in order would end at.
+#pragma once
+// A search ends at a match, or at an exception of the predicate; in order, the first of both is the
+// result. So it is here: parts behind the first known end are left out, parts before it go on.
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/parallel/internal/algorithm.hpp>
+#include <coppice/parallel/internal/functions.hpp>
+#include <coppice/parallel/internal/loops.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <ranges>
+#include <utility>
+
+namespace coppice::parallel::internal {
+
+// Where a part of a search ended: at `at`, if that is not behind the part, or nowhere.
+template <class Difference>
+struct search_end {
+    static constexpr Difference nowhere = std::numeric_limits<Difference>::max();
+    Difference at = nowhere;
+    std::exception_ptr error;  // if the predicate threw
+};
+
+// Find is called as find(from, to), and returns the offset of the first match, or `to`.
+template <class Difference, class Find>
+class find_walk : immovable {
+    using end_type = search_end<Difference>;
+
+public:
+    explicit find_walk(Find& find) noexcept : find_(find) {}
+
+    end_type run(Difference from, Difference to) {
+        end_type end;
+        while (from < to) {
+            // Relaxed, here and below: only saves work; joins order the results.
+            if (from >= end_.load(relaxed)) return end;
+            if (state_.is_over()) {
+                lower(left_out_, from);
+                return end;
+            }
+            const auto left = static_cast<std::uint64_t>(to - from);
+            if (state_.wants_cut(left)) {
+                const Difference middle = from + (to - from) / 2;
+                auto [lower, upper] = fork_join([this, from, middle] { return run(from, middle); },
+                                                [this, middle, to] { return run(middle, to); });
+                return lower.at != end_type::nowhere ? std::move(lower) : std::move(upper);
+            }
+            const std::uint64_t count = state_.run(left, [this, &end, from](std::uint64_t n) {
+                search(end, from, from + static_cast<Difference>(n));
+            });
+            if (end.at != end_type::nowhere) return end;
+            from += static_cast<Difference>(count);
+        }
+        return end;
+    }
+    // Returns true if a stop request left out something before `at`.
+    bool left_out_before(Difference at) const noexcept { return left_out_.load(relaxed) < at; }
+
+private:
+    void search(end_type& end, Difference from, Difference to) noexcept {
+        try {
+            const Difference found = find_(from, to);
+            if (found == to) return;
+            end.at = found;
+        } catch (...) {
+            end.at = from;  // a match in this part would have ended it before
+            end.error = std::current_exception();
+        }
+        lower(end_, end.at);
+    }
+    static void lower(atomic<Difference>& word, Difference value) noexcept {
+        Difference seen = word.load(relaxed);
+        while (value < seen && !word.compare_exchange_weak(seen, value, relaxed, relaxed)) {
+        }
+    }
+
+    Find& find_;
+    loop_state state_;
+    atomic<Difference> end_{end_type::nowhere};  // lowered by any part; read by all
+    atomic<Difference> left_out_{end_type::nowhere};
+};
+
+// Returns the offset of the first match among `count`, or `count`; nothing if a stop request left
+// out what comes before. Errors: what the predicate threw before the first match.
+template <class Difference, class Find>
+std::optional<Difference> find_offset(Difference count, Find find) {
+    find_walk<Difference, Find> walk(find);
+    search_end<Difference> end = walk.run(0, count);
+    if (walk.left_out_before(end.at)) return std::nullopt;
+    if (end.error) std::rethrow_exception(std::move(end.error));
+    return std::min(end.at, count);
+}
+
+// As std::find_if.
+template <class It, class F>
+std::optional<It> find_position(It first, std::iter_difference_t<It> count, F& f) {
+    using difference = std::iter_difference_t<It>;
+    if constexpr (random_access<It>) {
+        const std::optional<difference> found =
+            internal::find_offset(count, [first, &f](difference from, difference to) -> difference {
+                loop_function<F> call = f;
+                const It last = first + to;
+                It i = first + from;
+                while (i != last && !call(*i)) ++i;
+                return i - first;
+            });
+        return found ? std::optional<It>(first + *found) : std::nullopt;
+    } else {
+        if (count != 0 && internal::leaves_out()) return std::nullopt;
+        while (count != 0 && !f(*first)) ++first, --count;
+        return first;
+    }
+}
+
+struct find_if_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, class F,
+              class Proj = std::identity>
+        requires projected_predicate<F, Proj, It>
+    static auto bind(It first, End last, F f, Proj proj = {}) {
+        const auto count = std::ranges::distance(first, last);
+        return [first, count,
+                call = projected_function<F, Proj>{std::move(f), std::move(proj)}]() mutable {
+            return internal::find_position(first, count, call);
+        };
+    }
+    template <std::ranges::forward_range R, class F, class Proj = std::identity>
+        requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
+    static auto bind(R&& r, F f, Proj proj = {}) {
+        using result = std::ranges::borrowed_iterator_t<R>;
+        return [engine = bind(std::ranges::begin(r), std::ranges::end(r), std::move(f),
+                              std::move(proj))]() mutable {
+            const auto found = engine();
+            return found ? std::optional<result>(result(*found)) : std::nullopt;
+        };
+    }
+};
+
+template <class F>
+struct negated_function {
+    F f;
+    template <class T>
+    constexpr bool operator()(T&& x) {
+        return !f(static_cast<T&&>(x));
+    }
+};
+
+// Returns `FoundMeans` if an element satisfies the predicate, or, if Negates, does not satisfy it.
+template <bool Negates, bool FoundMeans>
+struct any_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, class F,
+              class Proj = std::identity>
+        requires projected_predicate<F, Proj, It>
+    static auto bind(It first, End last, F f, Proj proj = {}) {
+        using function = projected_function<F, Proj>;
+        using predicate = std::conditional_t<Negates, negated_function<function>, function>;
+        const auto count = std::ranges::distance(first, last);
+        return [first, count, call = predicate{function{std::move(f), std::move(proj)}}]() mutable {
+            const auto found = internal::find_position(first, count, call);
+            if (!found) return std::optional<bool>();
+            const bool at_end = *found == std::ranges::next(first, count);
+            return std::optional<bool>(at_end != FoundMeans);
+        };
+    }
+    template <std::ranges::forward_range R, class F, class Proj = std::identity>
+        requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
+    static auto bind(R&& r, F f, Proj proj = {}) {
+        return bind(std::ranges::begin(r), std::ranges::end(r), std::move(f), std::move(proj));
+    }
+};
+
+}  // namespace coppice::parallel::internal

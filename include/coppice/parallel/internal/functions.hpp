@@ -1,0 +1,72 @@
+// functions: a function and its projections as one function, and what may be given as output.
+#pragma once
+
+#include <coppice/exec/internal/invoke.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+namespace coppice::parallel::internal {
+
+template <class Proj, class It>
+using projected_t = std::invoke_result_t<Proj&, std::iter_reference_t<It>>;
+
+// Calls a function, or a member, on the projections of its arguments.
+template <class F, class Proj = std::identity, class Proj2 = Proj>
+struct projected_function {
+    [[no_unique_address]] F f;
+    [[no_unique_address]] Proj proj{};
+    [[no_unique_address]] Proj2 proj2{};
+
+    template <class T>
+    constexpr decltype(auto) operator()(T&& x) {
+        return execution::internal::invoke(f,
+                                           execution::internal::invoke(proj, static_cast<T&&>(x)));
+    }
+    template <class T, class U>
+    constexpr decltype(auto) operator()(T&& x, U&& y) {
+        return execution::internal::invoke(f,
+                                           execution::internal::invoke(proj, static_cast<T&&>(x)),
+                                           execution::internal::invoke(proj2, static_cast<U&&>(y)));
+    }
+};
+
+template <class F, class Proj, class It>
+concept projected_callable = std::invocable<F&, projected_t<Proj, It>>;
+template <class F, class Proj, class It>
+concept projected_predicate = std::predicate<F&, projected_t<Proj, It>>;
+
+// Where an algorithm writes: an iterator, or a range, whose size limits how much is written.
+template <class T>
+concept output =
+    std::ranges::forward_range<T> || std::input_or_output_iterator<std::remove_cvref_t<T>>;
+
+template <output Out>
+constexpr auto output_begin(Out&& out) {
+    if constexpr (std::ranges::range<Out>) {
+        return std::ranges::begin(out);
+    } else {
+        return out;
+    }
+}
+template <class Out>
+using output_iterator_t = decltype(internal::output_begin(std::declval<Out>()));
+
+// Returns the smaller one of `count` and the size of a range; `count` for an iterator.
+template <class Difference, class Out>
+constexpr Difference output_count(Difference count, Out&& out) {
+    if constexpr (std::ranges::range<Out>) {
+        return std::min(count, static_cast<Difference>(std::ranges::distance(out)));
+    } else {
+        return count;
+    }
+}
+
+}  // namespace coppice::parallel::internal

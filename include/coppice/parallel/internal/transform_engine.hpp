@@ -1,0 +1,220 @@
+// The engines of transform, copy, fill, generate, and adjacent_difference.
+#pragma once
+// Each element of the output is written once, by the part that reads its element of the input.
+
+#include <coppice/parallel/internal/algorithm.hpp>
+#include <coppice/parallel/internal/functions.hpp>
+#include <coppice/parallel/internal/loops.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <utility>
+
+namespace coppice::parallel::internal {
+
+// Writes f(*first) and so on to `out`. Returns false if a stop request left elements out.
+template <class It, class Out, class F>
+bool write_each(It first, std::iter_difference_t<It> count, Out out, F& f) {
+    using difference = std::iter_difference_t<It>;
+    if constexpr (random_access<It, Out>) {
+        return internal::for_parts(difference(0), count,
+                                   [first, out, &f](difference from, difference to) {
+                                       loop_function<F> call = f;
+                                       Out o = out + static_cast<std::iter_difference_t<Out>>(from);
+                                       const It last = first + to;
+                                       for (It i = first + from; i != last; ++i, ++o) *o = call(*i);
+                                   });
+    } else {
+        if (count == 0) return true;
+        if (internal::leaves_out()) return false;
+        for (; count != 0; --count, ++first, ++out) *out = f(*first);
+        return true;
+    }
+}
+
+template <class It, class It2, class Out, class F>
+bool write_each(It first, std::iter_difference_t<It> count, It2 first2, Out out, F& f) {
+    using difference = std::iter_difference_t<It>;
+    if constexpr (random_access<It, It2, Out>) {
+        return internal::for_parts(
+            difference(0), count, [first, first2, out, &f](difference from, difference to) {
+                loop_function<F> call = f;
+                It2 j = first2 + static_cast<std::iter_difference_t<It2>>(from);
+                Out o = out + static_cast<std::iter_difference_t<Out>>(from);
+                const It last = first + to;
+                for (It i = first + from; i != last; ++i, ++j, ++o) *o = call(*i, *j);
+            });
+    } else {
+        if (count == 0) return true;
+        if (internal::leaves_out()) return false;
+        for (; count != 0; --count, ++first, ++first2, ++out) *out = f(*first, *first2);
+        return true;
+    }
+}
+
+// Returns `value` if the work is complete.
+template <class T>
+std::optional<T> if_complete(bool complete, T value) {
+    return complete ? std::optional<T>(std::move(value)) : std::nullopt;
+}
+template <class It>
+It behind_out(It first, std::ptrdiff_t count) {
+    return std::ranges::next(first, static_cast<std::iter_difference_t<It>>(count));
+}
+
+struct transform_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, output Out, class F>
+        requires std::invocable<F&, std::iter_reference_t<It>> && (!std::ranges::range<Out>)
+    static auto bind(It first, End last, Out out, F f) {
+        const auto count = std::ranges::distance(first, last);
+        return [first, count, out, call = projected_function<F>{std::move(f)}]() mutable {
+            const bool all = internal::write_each(first, count, out, call);
+            return internal::if_complete(all, internal::behind_out(out, count));
+        };
+    }
+    template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator It2,
+              output Out, class F>
+        requires std::invocable<F&, std::iter_reference_t<It>, std::iter_reference_t<It2>> &&
+                 (!std::ranges::range<Out>)
+    static auto bind(It first, End last, It2 first2, Out out, F f) {
+        const auto count = std::ranges::distance(first, last);
+        return [first, count, first2, out, call = projected_function<F>{std::move(f)}]() mutable {
+            const bool all = internal::write_each(first, count, first2, out, call);
+            return internal::if_complete(all, internal::behind_out(out, count));
+        };
+    }
+    template <std::ranges::forward_range R, output Out, class F, class Proj = std::identity>
+        requires projected_callable<F, Proj, std::ranges::iterator_t<R>>
+    static auto bind(R&& r, Out&& out, F f, Proj proj = {}) {
+        using result = std::ranges::unary_transform_result<std::ranges::borrowed_iterator_t<R>,
+                                                           output_iterator_t<Out>>;
+        const auto first = std::ranges::begin(r);
+        const auto count = internal::output_count(std::ranges::distance(r), out);
+        const auto to = internal::output_begin(out);
+        return [first, count, to,
+                call = projected_function<F, Proj>{std::move(f), std::move(proj)}]() mutable {
+            const bool all = internal::write_each(first, count, to, call);
+            return internal::if_complete(
+                all, result{std::ranges::next(first, count), internal::behind_out(to, count)});
+        };
+    }
+    template <std::ranges::forward_range R, std::ranges::forward_range R2, output Out, class F,
+              class Proj = std::identity, class Proj2 = std::identity>
+        requires std::invocable<F&, projected_t<Proj, std::ranges::iterator_t<R>>,
+                                projected_t<Proj2, std::ranges::iterator_t<R2>>>
+    static auto bind(R&& r, R2&& r2, Out&& out, F f, Proj proj = {}, Proj2 proj2 = {}) {
+        using result = std::ranges::binary_transform_result<std::ranges::borrowed_iterator_t<R>,
+                                                            std::ranges::borrowed_iterator_t<R2>,
+                                                            output_iterator_t<Out>>;
+        const auto first = std::ranges::begin(r);
+        const auto first2 = std::ranges::begin(r2);
+        const auto shorter =
+            std::min<std::ptrdiff_t>(std::ranges::distance(r), std::ranges::distance(r2));
+        const auto count =
+            static_cast<std::ranges::range_difference_t<R>>(internal::output_count(shorter, out));
+        const auto to = internal::output_begin(out);
+        return [first, first2, count, to,
+                call = projected_function<F, Proj, Proj2>{std::move(f), std::move(proj),
+                                                          std::move(proj2)}]() mutable {
+            const bool all = internal::write_each(first, count, first2, to, call);
+            return internal::if_complete(
+                all, result{std::ranges::next(first, count), internal::behind_out(first2, count),
+                            internal::behind_out(to, count)});
+        };
+    }
+};
+
+// copy is a transform by a function that returns its argument.
+struct copy_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, output Out>
+        requires(!std::ranges::range<Out>)
+    static auto bind(It first, End last, Out out) {
+        return transform_description::bind(first, last, out, std::identity());
+    }
+    template <std::ranges::forward_range R, output Out>
+    static auto bind(R&& r, Out&& out) {
+        return transform_description::bind(static_cast<R&&>(r), static_cast<Out&&>(out),
+                                           std::identity());
+    }
+};
+
+struct fill_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, class T>
+        requires std::indirectly_writable<It, const T&>
+    static auto bind(It first, End last, T value) {
+        const auto count = std::ranges::distance(first, last);
+        return [first, count, value = std::move(value)]() {
+            return internal::for_parts(
+                first, count, [&value](It i, It end) { std::fill(i, end, std::as_const(value)); });
+        };
+    }
+    template <std::ranges::forward_range R, class T>
+        requires std::indirectly_writable<std::ranges::iterator_t<R>, const T&>
+    static auto bind(R&& r, T value) {
+        return bind(std::ranges::begin(r), std::ranges::end(r), std::move(value));
+    }
+};
+
+struct generate_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, class F>
+        requires std::invocable<F&> && std::indirectly_writable<It, std::invoke_result_t<F&>>
+    static auto bind(It first, End last, F f) {
+        const auto count = std::ranges::distance(first, last);
+        return [first, count, f = std::move(f)]() mutable {
+            return internal::for_parts(first, count, [&f](It i, const It end) {
+                loop_function<F> call = f;
+                for (; i != end; ++i) *i = call();
+            });
+        };
+    }
+    template <std::ranges::forward_range R, class F>
+        requires std::invocable<F&>
+    static auto bind(R&& r, F f) {
+        return bind(std::ranges::begin(r), std::ranges::end(r), std::move(f));
+    }
+};
+
+struct adjacent_difference_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, output Out,
+              class F = std::minus<>>
+        requires std::invocable<F&, std::iter_reference_t<It>, std::iter_reference_t<It>> &&
+                 (!std::ranges::range<Out>)
+    static auto bind(It first, End last, Out out, F f = {}) {
+        const auto count = std::ranges::distance(first, last);
+        return [first, count, out, call = projected_function<F>{std::move(f)}]() mutable {
+            return internal::if_complete(write(first, count, out, call),
+                                         internal::behind_out(out, count));
+        };
+    }
+    template <std::ranges::forward_range R, output Out, class F = std::minus<>>
+        requires std::invocable<F&, std::ranges::range_reference_t<R>,
+                                std::ranges::range_reference_t<R>>
+    static auto bind(R&& r, Out&& out, F f = {}) {
+        using result =
+            std::ranges::in_out_result<std::ranges::borrowed_iterator_t<R>, output_iterator_t<Out>>;
+        const auto first = std::ranges::begin(r);
+        const auto count = internal::output_count(std::ranges::distance(r), out);
+        const auto to = internal::output_begin(out);
+        return [first, count, to, call = projected_function<F>{std::move(f)}]() mutable {
+            return internal::if_complete(
+                write(first, count, to, call),
+                result{std::ranges::next(first, count), internal::behind_out(to, count)});
+        };
+    }
+
+private:
+    template <class It, class Out, class F>
+    static bool write(It first, std::iter_difference_t<It> count, Out out, F& call) {
+        if (count == 0) return true;
+        const bool all = internal::write_each(std::ranges::next(first), count - 1, first,
+                                              std::ranges::next(out), call);
+        *out = *first;
+        return all;
+    }
+};
+
+}  // namespace coppice::parallel::internal

@@ -1,0 +1,86 @@
+// contract_timers: the timers of a contract_pool, in one wheel that the process's timer watches.
+#pragma once
+// A worker of a contract_pool sleeps in its group, where threads of the user may execute contracts
+// too. So no worker promises to wake for a timer, as those of other pools do. Instead an alarm, a
+// node of the process's timer, is set for the earliest tick of the wheel. When it is due, it
+// enqueues an item of the pool, the round, which enqueues the timers that are due and sets the
+// alarm again.
+//
+//   watched_   the tick for which the alarm is set; never if it is not set; 0 while the round is
+//              queued or runs. The round looks at the wheel again before it ends
+//
+// The end. Each worker that ends closes the gate, waits until no other thread is inside, and stops
+// all timers. A timer that another thread starts later is stopped at once; one that a worker starts
+// is in the wheel when that worker ends. Pool_timers.hpp has the phases of a timer. Source: ours.
+
+#include <coppice/base/internal/gate.hpp>
+#include <coppice/base/internal/process_timer.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/contract/internal/scheduler.hpp>
+#include <coppice/pool/internal/pool_timer.hpp>
+#include <coppice/pool/internal/pool_timers.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+
+namespace coppice::internal {
+
+// A timer whose item is one of the group.
+struct [[gnu::visibility("default")]] contract_timer : pool_timer, contract_item {
+    explicit contract_timer(void (*function)(work_item*) noexcept, std::size_t) noexcept
+        : pool_timer(function, any_node), contract_item(&run_timer) {}
+
+private:
+    static void run_timer(contract_item* item) noexcept {
+        work_item* const timer = static_cast<contract_timer*>(item);
+        timer->run(timer);
+    }
+};
+
+// The thread that calls: a worker of the pool, or another one.
+enum class timer_caller : bool { other, worker };
+
+// Threads: any, for every member, except where noted.
+class [[gnu::visibility("default")]] contract_timers : immovable {
+public:
+    explicit contract_timers(contract_scheduler group) noexcept;
+
+    // The three steps of a timer's operation, as in basic_pool.
+    [[nodiscard]] bool begin(contract_timer& timer, timer_caller caller) noexcept;
+    void arm(contract_timer& timer, std::int64_t when, std::int64_t now,
+             timer_caller caller) noexcept;
+    void stop(contract_timer& timer, timer_caller caller) noexcept;
+
+    // Called by each worker as it ends, when the group has ended: stops all timers.
+    void stop_all() noexcept;
+    // Called when the workers have ended. Blocks: while the alarm rings, and while a thread that
+    // the gate rejected still leaves.
+    void end_watch() noexcept;
+
+private:
+    struct alarm final : process_timer_node {
+        explicit alarm(contract_timers& t) noexcept : process_timer_node(&ring), timers(t) {}
+        static void ring(process_timer_node& node) noexcept;
+        contract_timers& timers;
+    };
+    struct round final : contract_item {
+        explicit round(contract_timers& t) noexcept : contract_item(&serve), timers(t) {}
+        static void serve(contract_item* item) noexcept;
+        contract_timers& timers;
+    };
+    static constexpr std::uint64_t in_round = 0;
+
+    void watch(item_chain& ended) noexcept;
+    static void enqueue(contract_scheduler group, item_chain& ended) noexcept;
+
+    const contract_scheduler group_;
+    gate entry_;  // for threads that are not workers; closed by the first worker that ends
+    timer_shard wheel_{biased_lock::initially::shared};
+    std::mutex watch_mutex_;
+    std::uint64_t watched_ = timer_shard::never;  // see above; guarded by watch_mutex_
+    alarm alarm_;
+    round round_;
+};
+
+}  // namespace coppice::internal

@@ -1,0 +1,124 @@
+// The wheel, the alarm, and the end of a contract_pool's timers; contract_timers.hpp.
+#include <coppice/pool/internal/contract_timers.hpp>
+
+#include <coppice/base/clock.hpp>
+#include <coppice/base/internal/caller_runs.hpp>
+
+#include <system_error>
+
+namespace coppice::internal {
+
+contract_timers::contract_timers(contract_scheduler group) noexcept
+    : group_(group), alarm_(*this), round_(*this) {}
+
+// Enqueues timers that have ended; runs them here if the group has ended. Touches no member: the
+// pool may be gone when the last one is enqueued.
+void contract_timers::enqueue(contract_scheduler group, item_chain& ended) noexcept {
+    while (work_item* const item = ended.pop_front()) {
+        group.enqueue(static_cast<contract_timer&>(*item));
+    }
+}
+
+bool contract_timers::begin(contract_timer& timer, timer_caller caller) noexcept {
+    if (caller == timer_caller::other && !entry_.enter()) {  // until the end of arm()
+        timer.stopped.write(true);
+        caller_runs<contract_item>::run(timer);
+        return false;
+    }
+    timer.shard = &wheel_;
+    return true;
+}
+
+void contract_timers::arm(contract_timer& timer, std::int64_t when, std::int64_t now,
+                          timer_caller caller) noexcept {
+    item_chain ended;
+    timer.due = pool_timers::tick_of(when);
+    switch (wheel_.arm(timer, pool_timers::tick_at(now), wheel_user::other)) {
+        case timer_shard::armed::waits:
+            break;  // it may have ended, and be gone
+        case timer_shard::armed::earliest:
+            watch(ended);
+            break;
+        case timer_shard::armed::ended:
+            ended.push_back(&timer);
+            break;
+    }
+    // An item may run in enqueue(), and must not do so inside the gate.
+    const contract_scheduler group = group_;
+    if (caller == timer_caller::other) entry_.leave();
+    enqueue(group, ended);
+}
+
+void contract_timers::stop(contract_timer& timer, timer_caller caller) noexcept {
+    // The workers stop the timers of a pool that ends. While this runs, the timer's item waits for
+    // it, so the pool is there.
+    if (caller == timer_caller::other && !entry_.enter()) return;
+    item_chain ended;
+    if (wheel_.cancel(timer, wheel_user::other)) ended.push_back(&timer);
+    const contract_scheduler group = group_;
+    if (caller == timer_caller::other) entry_.leave();
+    enqueue(group, ended);
+}
+
+void contract_timers::stop_all() noexcept {
+    entry_.close();
+    entry_.wait();
+    do {
+        item_chain ended;
+        wheel_.take_all(wheel_user::other, ended);
+        enqueue(group_, ended);  // what runs here may arm others
+    } while (wheel_.next() != timer_shard::never);
+}
+
+void contract_timers::end_watch() noexcept {
+    alarm_.retire();
+    entry_.wait();
+}
+
+// Sets the alarm for the earliest tick, if it is not set for that or an earlier one. If the system
+// has no thread for the process's timer, no timer of the wheel can be served: all are stopped.
+void contract_timers::watch(item_chain& ended) noexcept {
+    try {
+        const std::lock_guard lock(watch_mutex_);
+        const std::uint64_t next = wheel_.next();
+        if (next >= watched_) return;
+        alarm_.arm(pool_timers::nanoseconds_of(next));
+        watched_ = next;
+    } catch (const std::system_error&) {
+        wheel_.take_all(wheel_user::other, ended);
+    }
+}
+
+// Called on the thread of the process's timer.
+void contract_timers::alarm::ring(process_timer_node& node) noexcept {
+    contract_timers& timers = static_cast<alarm&>(node).timers;
+    {
+        const std::lock_guard lock(timers.watch_mutex_);
+        if (timers.watched_ == in_round) return;  // it was set again while this began
+        timers.watched_ = in_round;
+    }
+    // If the group has ended, the workers stop the timers.
+    (void)timers.group_.enqueue_if_open(timers.round_);
+}
+
+// Called by a thread that executes the group.
+void contract_timers::round::serve(contract_item* item) noexcept {
+    contract_timers& timers = static_cast<round*>(item)->timers;
+    const auto now = pool_timers::tick_at(monotonic_clock().now().time_since_epoch().count());
+    item_chain ended;
+    timers.wheel_.take_due(now, wheel_user::other, ended);
+    enqueue(timers.group_, ended);
+    if (timers.wheel_.next() <= now) {
+        // More are due; contracts have their turn in between.
+        (void)timers.group_.enqueue_if_open(timers.round_);
+        return;
+    }
+    {
+        const std::lock_guard lock(timers.watch_mutex_);
+        timers.watched_ = timer_shard::never;
+    }
+    timers.watch(ended);
+    enqueue(timers.group_, ended);
+}
+
+}  // namespace coppice::internal

@@ -1,0 +1,81 @@
+// parallel/transform.hpp: the results of std's algorithms on random input, at every place.
+#include <coppice/parallel/transform.hpp>
+
+#include "places.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <forward_list>
+#include <functional>
+#include <numeric>
+#include <vector>
+
+namespace {
+
+namespace parallel = coppice::parallel;
+using places::random_numbers;
+
+TEST(parallel_transform, writes_what_std_writes) {
+    places::everywhere([](auto... where) {
+        for (const std::size_t size : places::sizes) {
+            const std::vector<int> a = random_numbers(size, 99), b = random_numbers(size, 99);
+            std::vector<long> out(size), expected(size);
+            const auto square = [](int x) { return long{x} * x; };
+            std::transform(a.begin(), a.end(), expected.begin(), square);
+            EXPECT_EQ(parallel::transform(where..., a.begin(), a.end(), out.begin(), square),
+                      out.end());
+            EXPECT_EQ(out, expected);
+            const auto [in, end] =
+                parallel::transform(where..., a, out.begin(), square, std::negate<>());
+            EXPECT_EQ(in, a.end());
+            EXPECT_EQ(end, out.end());
+            EXPECT_EQ(out, expected);
+            std::transform(a.begin(), a.end(), b.begin(), expected.begin(), std::minus<>());
+            EXPECT_EQ(parallel::transform(where..., a.begin(), a.end(), b.begin(), out.begin(),
+                                          std::minus<>()),
+                      out.end());
+            EXPECT_EQ(out, expected);
+            std::fill(out.begin(), out.end(), 0);
+            parallel::transform(where..., a, b, out, std::minus<>());
+            EXPECT_EQ(out, expected);
+        }
+    });
+}
+
+TEST(parallel_transform, the_size_of_an_output_range_limits_it) {
+    const std::vector<int> v = random_numbers(100, 9);
+    std::array<int, 60> out{};
+    const auto result = parallel::transform(v, out, std::identity());
+    EXPECT_EQ(result.in - v.begin(), 60);
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), v.begin()));
+}
+
+TEST(parallel_transform, copies_fills_generates_and_takes_differences_as_std_does) {
+    places::everywhere([](auto... where) {
+        for (const std::size_t size : places::sizes) {
+            const std::vector<int> v = random_numbers(size, 99);
+            const std::forward_list<int> list(v.begin(), v.end());
+            std::vector<int> out(size), expected(size);
+            EXPECT_EQ(parallel::copy(where..., v.begin(), v.end(), out.begin()), out.end());
+            EXPECT_EQ(out, v);
+            EXPECT_TRUE(parallel::fill(where..., out, 7));
+            EXPECT_EQ(std::count(out.begin(), out.end(), 7), std::ptrdiff_t(size));
+            EXPECT_EQ(parallel::copy(where..., list, out).out, out.end());
+            EXPECT_EQ(out, v);
+            EXPECT_TRUE(parallel::generate(where..., out, [] { return 5; }));
+            EXPECT_EQ(std::count(out.begin(), out.end(), 5), std::ptrdiff_t(size));
+            std::adjacent_difference(v.begin(), v.end(), expected.begin());
+            EXPECT_EQ(parallel::adjacent_difference(where..., v.begin(), v.end(), out.begin()),
+                      out.end());
+            EXPECT_EQ(out, expected);
+            std::adjacent_difference(v.begin(), v.end(), expected.begin(), std::plus<>());
+            EXPECT_EQ(parallel::adjacent_difference(where..., list, out, std::plus<>()).out,
+                      out.end());
+            EXPECT_EQ(out, expected);
+        }
+    });
+}
+
+}  // namespace
