@@ -1,7 +1,7 @@
 // tls/stream.hpp over sockets: handshakes, bytes both ways, ends, and peers that do not speak TLS.
 #include "streams.hpp"
 
-#include "io/rings.hpp"
+#include "../io/rings.hpp"
 
 #include <coppice/pool.hpp>
 
