@@ -140,6 +140,10 @@ void graph_body::prepare() {
     std::vector<const graph_body*> above;
     for (const graph_node* const node : nodes_) {
         if (details_of(*node).module == nullptr) continue;
+        // A subgraph's module must not be a graph in which it runs: that has the turn already.
+        for (const graph_node* n = parent_; n != nullptr; n = n->body->parent_) {
+            above.push_back(n->body);
+        }
         check_modules(above);
         break;
     }

@@ -162,15 +162,23 @@ graph_node* graph_body::after_all(graph_node& node, graph_run& run, bool& over) 
     return kept;
 }
 
-// With conditions: the caller's path keeps the body alive until it is counted as ended or split.
+// With conditions: the caller's path keeps the body alive until it ends or goes on as a start. A
+// node that runs already takes a start over, and may then end the body. So a start is counted
+// before it is made, and the one as which the caller's own path goes on is made last.
 graph_node* graph_body::after_some(graph_node& node, graph_run& run, bool& over) noexcept {
     work_item* ready = nullptr;  // the last one first
-    std::uint32_t count = 0;
-    const auto add = [&ready, &count](graph_node& n) noexcept {
-        ++count;  // a start that is kept is a path, too
-        if (!details_of(n).starts.start()) return;
+    const auto start = [&ready](graph_node& n) noexcept {
+        if (!details_of(n).starts.start()) return;  // the worker that runs it runs it again
         n.next = ready;
         ready = &n;
+    };
+    graph_node* goes_on = nullptr;  // where the caller's path goes on
+    const auto add = [this, &start, &goes_on](graph_node& n) noexcept {
+        if (goes_on != nullptr) {
+            ends_.split(2);
+            start(*goes_on);
+        }
+        goes_on = &n;
     };
     if (run.is_stopping()) {
         // The path ends.
@@ -185,14 +193,16 @@ graph_node* graph_body::after_some(graph_node& node, graph_run& run, bool& over)
             if (candidate.joins.arrive_again(candidate.strong)) add(candidate);
         }
     }
-    if (details_of(node).starts.ended()) {
+    const bool runs_again = details_of(node).starts.ended();
+    // After this, the body may be gone, unless a node is ready or this one runs again.
+    if (goes_on == nullptr) {
+        over = ends_.end_one();
+    } else {
+        start(*goes_on);
+    }
+    if (runs_again) {
         node.next = ready;
         ready = &node;
-    }
-    if (count == 0) {
-        over = ends_.end_one();  // the body may be gone, unless a node is ready
-    } else {
-        ends_.split(count);
     }
     if (ready == nullptr) return nullptr;
     graph_node* const kept = static_cast<graph_node*>(ready);

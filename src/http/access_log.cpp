@@ -9,6 +9,8 @@
 #include <unistd.h>
 #include <algorithm>
 #include <cerrno>
+#include <new>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -26,12 +28,29 @@ int open_log(const char* path) noexcept {
     return ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 }
 
+// Returns false, and changes nothing, if there is no room for the lines.
+bool append(std::string& waiting, std::string& lines) noexcept {
+    if (waiting.size() + lines.size() > access_log::waiting_bytes_max) return false;
+    if (waiting.empty()) {
+        waiting.swap(lines);
+        return true;
+    }
+    try {
+        waiting += lines;
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
 }  // namespace
 
 access_log::access_log(const std::string& path)
     : path_(path), file_(open_log(internal::whole_name(path_))) {
     if (file_ < 0) throw std::system_error(errno, std::system_category(), path);
+    scope_exit undo([this]() noexcept { ::close(file_); });
     thread_ = std::thread([this] { run(); });
+    undo.dismiss();
 }
 
 access_log::access_log(int file) : file_(file) {
@@ -53,13 +72,7 @@ void access_log::write(std::string& lines) noexcept {
     if (lines.empty()) return;
     {
         const std::lock_guard lock(mutex_);
-        if (waiting_.empty()) {
-            waiting_.swap(lines);
-        } else if (waiting_.size() + lines.size() <= waiting_bytes_max) {
-            waiting_ += lines;
-        } else {
-            dropped_ += lines_of(lines);
-        }
+        if (!append(waiting_, lines)) dropped_ += lines_of(lines);
     }
     changed_.notify_one();
     lines.clear();

@@ -54,7 +54,9 @@ void connection::log(exchange& e, int status, std::uint64_t body_bytes, const re
 void serving_loop::log(std::string& lines) noexcept {
     try {
         log_lines += lines;
-    } catch (const std::bad_alloc&) {  // these lines are lost
+    } catch (const std::bad_alloc&) {  // the log may have room, and counts what it drops
+        hand_log_over();
+        options.access_log->write(lines);
     }
     lines.clear();
     if (log_lines.size() >= log_bytes) {

@@ -19,8 +19,8 @@ void contract_timers::enqueue(contract_scheduler group, item_chain& ended) noexc
     }
 }
 
-bool contract_timers::begin(contract_timer& timer, timer_caller caller) noexcept {
-    if (caller == timer_caller::other && !entry_.enter()) {  // until the end of arm()
+bool contract_timers::begin(contract_timer& timer) noexcept {
+    if (!entry_.enter()) {  // until the end of arm()
         timer.stopped.write(true);
         caller_runs<contract_item>::run(timer);
         return false;
@@ -29,8 +29,7 @@ bool contract_timers::begin(contract_timer& timer, timer_caller caller) noexcept
     return true;
 }
 
-void contract_timers::arm(contract_timer& timer, std::int64_t when, std::int64_t now,
-                          timer_caller caller) noexcept {
+void contract_timers::arm(contract_timer& timer, std::int64_t when, std::int64_t now) noexcept {
     item_chain ended;
     timer.due = pool_timers::tick_of(when);
     switch (wheel_.arm(timer, pool_timers::tick_at(now), wheel_user::other)) {
@@ -45,29 +44,27 @@ void contract_timers::arm(contract_timer& timer, std::int64_t when, std::int64_t
     }
     // An item may run in enqueue(), and must not do so inside the gate.
     const contract_scheduler group = group_;
-    if (caller == timer_caller::other) entry_.leave();
+    entry_.leave();
     enqueue(group, ended);
 }
 
-void contract_timers::stop(contract_timer& timer, timer_caller caller) noexcept {
-    // The workers stop the timers of a pool that ends. While this runs, the timer's item waits for
+void contract_timers::stop(contract_timer& timer) noexcept {
+    // The worker that closed the gate stops all timers. While this runs, the timer's item waits for
     // it, so the pool is there.
-    if (caller == timer_caller::other && !entry_.enter()) return;
+    if (!entry_.enter()) return;
     item_chain ended;
     if (wheel_.cancel(timer, wheel_user::other)) ended.push_back(&timer);
     const contract_scheduler group = group_;
-    if (caller == timer_caller::other) entry_.leave();
+    entry_.leave();
     enqueue(group, ended);
 }
 
 void contract_timers::stop_all() noexcept {
     entry_.close();
     entry_.wait();
-    do {
-        item_chain ended;
-        wheel_.take_all(wheel_user::other, ended);
-        enqueue(group_, ended);  // what runs here may arm others
-    } while (wheel_.next() != timer_shard::never);
+    item_chain ended;
+    wheel_.take_all(wheel_user::other, ended);
+    enqueue(group_, ended);
 }
 
 void contract_timers::end_watch() noexcept {

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <thread>
+
 namespace coppice::graph_test {
 namespace {
 
@@ -115,6 +118,36 @@ TEST(graph_condition, a_node_never_runs_beside_itself) {
         y.precede(target);
         ASSERT_TRUE(finishes(graph.run(pool)));
         ASSERT_EQ(runs, 2);
+    }
+}
+
+// The race detector sees a touch of a node after the end of the run, whenever it happens.
+TEST(graph_condition, a_node_whose_start_a_running_node_takes_over_touches_nothing_afterwards) {
+    thread_pool pool(2);
+    for (int i = 0; i != 200; ++i) {
+        shared_number runs;
+        shared_number chosen_again;
+        shared_number spins;
+        auto graph = std::make_unique<task_graph>();
+        auto [start, x, y, target] = graph->emplace(
+            [] {}, [] { return 0; },
+            [&] {
+                while (runs.get() == 0) std::this_thread::yield();
+                chosen_again.set(1);
+                return 0;
+            },
+            [&] {
+                runs.add(1);
+                while (chosen_again.get() == 0) std::this_thread::yield();
+                while (spins.add(1) < 2000) {  // the other worker starts this node meanwhile
+                }
+            });
+        start.precede(x, y);
+        x.precede(target);
+        y.precede(target);
+        graph->run(pool, block);
+        graph.reset();
+        ASSERT_EQ(runs.get(), 2);
     }
 }
 

@@ -26,7 +26,7 @@ TEST(graph_cost, a_chain_of_a_million_nodes_needs_no_stack) {
     EXPECT_EQ(n, long_chain);
 }
 
-TEST(graph_cost, a_million_subgraphs_inside_a_loop_need_no_stack) {
+TEST(graph_cost, many_subgraphs_inside_a_loop_need_no_stack) {
     thread_pool pool(1);
     int n = 0;
     task_graph graph;

@@ -109,7 +109,8 @@ void try_every_step(every_kind::end how) {
                 every_kind graph(pool, fatal, how, turn % 2 == 0);
                 ASSERT_EQ(graph.run(), how) << fatal;
                 EXPECT_EQ(graph.ran(fatal), 1) << fatal;
-                if (fatal != 10) EXPECT_EQ(graph.ran(10), 0) << fatal;
+                // The steps behind 7 have no order among them.
+                if (fatal < 8) EXPECT_EQ(graph.ran(10), 0) << fatal;
                 if (fatal == 1) EXPECT_EQ(graph.ran(4), 0);
                 ASSERT_EQ(graph.run(), how) << fatal;
                 graph.heal();
@@ -184,10 +185,11 @@ TEST(graph_turns, runs_of_one_graph_take_turns_in_their_order) {
     });
     std::promise<void> called[5];
     for (int i = 0; i != 5; ++i) {
-        graph.run(pool, [&, i](std::error_code) {
+        const auto notes = [&ran, i] {  // within the turn: a later run may complete earlier
             ran.add(std::to_string(i));
-            called[i].set_value();
-        });
+            return true;
+        };
+        graph.run_until(pool, notes, [&called, i](std::error_code) { called[i].set_value(); });
     }
     open.set();
     for (auto& each : called) each.get_future().get();

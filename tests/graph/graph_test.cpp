@@ -15,7 +15,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <future>
+#include <stdexcept>
 
 namespace coppice::graph_test {
 namespace {
@@ -241,6 +244,65 @@ TEST(graph, nodes_are_handles_with_names) {
     EXPECT_TRUE(a != b);
     const node same = a;
     EXPECT_TRUE(a == same);
+}
+
+template <std::size_t Alignment>
+struct alignas(Alignment) aligned_bytes {
+    std::byte bytes[Alignment];
+};
+
+// Returns how many functions run at an address that their type does not allow.
+template <std::size_t Alignment>
+int misplaced() {
+    thread_pool pool(1);
+    int count = 0;
+    task_graph graph;
+    for (int i = 0; i != 20; ++i) {
+        graph.emplace([&count, held = aligned_bytes<Alignment>()] {
+            const void* volatile place = &held;  // the compiler believes in the alignment
+            if (reinterpret_cast<std::uintptr_t>(place) % Alignment != 0) ++count;
+        });
+        graph.emplace([] {});
+    }
+    EXPECT_TRUE(finishes(graph.run(pool)));
+    return count;
+}
+
+TEST(graph, a_function_of_any_alignment_lies_where_it_may) {
+    EXPECT_EQ(misplaced<16>(), 0);
+    EXPECT_EQ(misplaced<32>(), 0);
+    EXPECT_EQ(misplaced<64>(), 0);
+    EXPECT_EQ(misplaced<128>(), 0);
+}
+
+// Throws at the move that brings *left to zero.
+struct throws_when_moved {
+    explicit throws_when_moved(int& moves) noexcept : left(&moves) {}
+    throws_when_moved(throws_when_moved&& other) : left(other.left) {
+        if (--*left == 0) throw std::runtime_error("moved");
+    }
+    bool operator()() const { return true; }
+
+    int* left;
+};
+
+TEST(graph, an_exception_of_a_move_reaches_the_caller_and_changes_nothing) {
+    thread_pool pool(1);
+    int runs = 0;
+    task_graph graph;
+    graph.emplace([&runs] { ++runs; });
+    for (int moves = 1; moves != 4; ++moves) {
+        int left = moves;
+        EXPECT_THROW(graph.run_until(pool, throws_when_moved(left), block), std::runtime_error);
+        left = moves;
+        EXPECT_THROW((void)graph.run_until(pool, throws_when_moved(left)), std::runtime_error);
+        if (moves == 3) continue;
+        left = moves;
+        EXPECT_THROW(graph.emplace([held = throws_when_moved(left)] {}), std::runtime_error);
+        EXPECT_EQ(graph.size(), 1u);
+    }
+    EXPECT_TRUE(finishes(graph.run(pool)));
+    EXPECT_EQ(runs, 1);
 }
 
 TEST(graph_misuse, edges_between_graphs_and_changes_during_a_run_stop_the_process) {

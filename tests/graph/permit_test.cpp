@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <future>
 #include <stdexcept>
 
@@ -109,6 +110,33 @@ TEST(graph_permits, a_stop_ends_the_wait_for_one) {
     none.release(1);
     EXPECT_TRUE(finishes(graph.run(pool)));
     EXPECT_TRUE(ran.in_order("w", "x"));
+}
+
+// Another deadline that comes before lets the process's timer serve equal ones in any order.
+TEST(graph_permits, a_deadline_that_ends_the_wait_for_one_first_stops_the_run) {
+    thread_pool pool(2);
+    for (int i = 0; i != 50; ++i) {
+        async_event never;
+        async_semaphore none(0);
+        shared_number successors;
+        task_graph graph;
+        for (int n = 0; n != 19; ++n) {
+            node waits = graph.emplace([] {}).acquire(none);
+            waits.precede(graph.emplace([&successors] { successors.add(1); }));
+        }
+        const std::int64_t due = ex::monotonic_now().nanoseconds() + 500'000;
+        const auto until = [](std::int64_t time) {
+            return ex::prop(ex::get_deadline, ex::instant(time));
+        };
+        std::promise<void> earlier;
+        never.wait(
+            bind_env(until(due - 100'000), [&earlier](std::error_code) { earlier.set_value(); }));
+        std::error_code error;
+        graph.run(pool, bind_env(until(due), block[error]));
+        earlier.get_future().get();
+        ASSERT_EQ(error, std::errc::operation_canceled);
+        ASSERT_EQ(successors.get(), 0);
+    }
 }
 
 TEST(graph_permits, a_thread_outside_may_release_what_a_node_waits_for) {

@@ -223,5 +223,25 @@ TEST(graph_module, a_module_that_cannot_run_or_contains_its_graph_is_refused) {
     EXPECT_EQ(ran.text(), "fa");
 }
 
+TEST(graph_module, a_subgraph_that_composes_a_graph_in_which_it_runs_is_refused) {
+    thread_pool pool(2);
+    task_graph graph;
+    task_graph between;
+    between.compose(graph);
+    for (task_graph* const module : {&graph, &between}) {
+        for (const int depth : {1, 2}) {
+            graph.clear();
+            graph.emplace([module, depth](subgraph& outer) {
+                if (depth == 1) {
+                    outer.compose(*module);
+                } else {
+                    outer.emplace([module](subgraph& inner) { inner.compose(*module); });
+                }
+            });
+            EXPECT_EQ(refusal(graph.run(pool)), std::errc::invalid_argument);
+        }
+    }
+}
+
 }  // namespace
 }  // namespace coppice::graph_test

@@ -2,11 +2,13 @@
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/server.hpp>
 
+#include "allocations.hpp"
 #include "running_server.hpp"
 
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <unistd.h>
 #include <algorithm>
@@ -177,6 +179,106 @@ TEST(access_log, a_file_of_the_caller_is_not_reopened) {
 
 TEST(access_log, a_file_that_cannot_be_opened_is_an_error) {
     EXPECT_THROW(access_log("/does/not/exist"), std::system_error);
+}
+
+// While it exists, the system has no room for the stack of a thread that is started.
+class no_threads {
+public:
+    no_threads() {
+        ::pthread_getattr_default_np(&before_);
+        pthread_attr_t huge;
+        ::pthread_attr_init(&huge);
+        ::pthread_attr_setstacksize(&huge, std::size_t{1} << 60);
+        ::pthread_setattr_default_np(&huge);
+        ::pthread_attr_destroy(&huge);
+    }
+    ~no_threads() {
+        ::pthread_setattr_default_np(&before_);
+        ::pthread_attr_destroy(&before_);
+    }
+
+private:
+    pthread_attr_t before_{};
+};
+
+// Returns the number that the next file would get.
+int next_descriptor() {
+    const int file = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+    ::close(file);
+    return file;
+}
+
+TEST(access_log, closes_its_file_if_its_thread_cannot_start) {
+    const log_file file;
+    const int next = next_descriptor();
+    {
+        const no_threads none;
+        EXPECT_THROW(access_log(file.path), std::system_error);
+        EXPECT_THROW(access_log(STDERR_FILENO), std::system_error);
+    }
+    EXPECT_EQ(next_descriptor(), next);
+    EXPECT_NE(::fcntl(STDERR_FILENO, F_GETFD), -1);  // the caller's file stays open
+}
+
+TEST(access_log, lines_of_more_bytes_than_may_wait_are_dropped_and_counted) {
+    const log_file file;
+    {
+        access_log log(file.path);
+        std::string lines(access_log::waiting_bytes_max + 1, '\n');
+        log.write(lines);
+        EXPECT_TRUE(lines.empty());
+        EXPECT_EQ(log.dropped(), access_log::waiting_bytes_max + 1);
+        lines.assign(access_log::waiting_bytes_max, '\n');
+        log.write(lines);
+    }
+    EXPECT_EQ(std::filesystem::file_size(file.path), access_log::waiting_bytes_max);
+}
+
+// Fills a pipe, so that the next write blocks. Returns how many bytes it took.
+std::size_t fill(int pipe) {
+    const int flags = ::fcntl(pipe, F_GETFL);
+    ::fcntl(pipe, F_SETFL, flags | O_NONBLOCK);
+    const std::string zeros(4096, '0');
+    std::size_t taken = 0;
+    for (ssize_t n = 0; (n = ::write(pipe, zeros.data(), zeros.size())) > 0;) {
+        taken += static_cast<std::size_t>(n);
+    }
+    ::fcntl(pipe, F_SETFL, flags);
+    return taken;
+}
+
+TEST(access_log, lines_for_which_there_is_no_memory_are_dropped_and_counted) {
+    if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
+    std::size_t expected = fill(ends[1]);
+    std::vector<std::string> batches(8, std::string(200, '\n'));
+    for (const std::string& each : batches) expected += each.size();
+    expected -= 200;
+    std::size_t received = 0;
+    std::thread reader;
+    {
+        access_log log(ends[1]);
+        // The log's thread takes one batch at most, and waits for the pipe. So one of the next is
+        // appended to another, which allocates.
+        fail_allocation(1);
+        std::thread writer([&log, &batches] {
+            for (std::string& each : batches) log.write(each);
+        });
+        writer.join();
+        EXPECT_TRUE(allocation_has_failed());
+        EXPECT_EQ(log.dropped(), 200u);
+        reader = std::thread([from = ends[0], &received] {
+            char drained[4096];
+            for (ssize_t n = 0; (n = ::read(from, drained, sizeof drained)) > 0;) {
+                received += static_cast<std::size_t>(n);
+            }
+        });
+    }
+    ::close(ends[1]);
+    reader.join();
+    ::close(ends[0]);
+    EXPECT_EQ(received, expected);
 }
 
 TEST(access_log, a_pipe_without_a_reader_loses_lines_and_does_not_end_the_process) {

@@ -323,8 +323,8 @@ TEST_P(stop_on, a_timeout_of_the_loops_own_senders_is_timed_by_the_loop) {
               std::errc::timed_out);
     EXPECT_EQ(outcome_of(ex::timeout(sch.schedule_at(loop.now() + 1h), 1ms)).error,
               std::errc::timed_out);
-    // A pool of contracts has no timers and names none; other pools are timed.
-    using untimed = decltype(std::declval<contract_pool&>().get_scheduler().schedule());
+    // A group of contracts has no timers and names none; pools are timed.
+    using untimed = decltype(std::declval<contract_pool&>().group().get_scheduler().schedule());
     static_assert(!ex::sender_in<decltype(ex::timeout(std::declval<untimed>(), 1h)), ex::env<>>);
     using timed = decltype(std::declval<thread_pool&>().get_scheduler().schedule());
     static_assert(ex::sender_in<decltype(ex::timeout(std::declval<timed>(), 1h)), ex::env<>>);

@@ -165,6 +165,56 @@ struct starts : model::test<starts, 2> {
     }
 };
 
+// A worker ends a node that starts two others, which run on two workers and are run again by them.
+// Each start is counted before it is made, and the last one gives the worker's own path away. The
+// thread that ends the body destroys it.
+struct taken_starts : model::test<taken_starts, 3> {
+    struct counted {
+        start_counter starter;
+        start_counter nodes[2];
+        end_counter ends;
+    };
+    manual_lifetime<counted> body;
+    plain<int> runs[2];
+
+    void before() {
+        counted& b = body.construct();
+        b.ends.set(3);
+        b.starter.reset();
+        (void)b.starter.start();
+        for (unsigned i = 0; i != 2; ++i) {
+            runs[i].write(0);
+            b.nodes[i].reset();
+            (void)b.nodes[i].start();
+        }
+    }
+    void run(unsigned i) {
+        bool again = true;
+        while (again) {
+            runs[i].write(runs[i].read() + 1);
+            again = body.get().nodes[i].ended();
+            if (!body.get().ends.end_one()) continue;
+            require(runs[0].read() == 2 && runs[1].read() == 2, "ended before all starts");
+            body.destroy();
+            return;
+        }
+    }
+    void thread(unsigned index) {
+        if (index != 0) return run(index - 1);
+        counted& b = body.get();
+        const bool late = planted("graph.count_late");
+        const bool early = planted("graph.give_away_early");
+        if (!late) b.ends.split(2);
+        const bool first = b.nodes[0].start();
+        bool second = early && b.nodes[1].start();
+        (void)b.starter.ended();
+        if (!early) second = b.nodes[1].start();  // the body may be gone, unless a start is ours
+        if (late) b.ends.split(2);
+        if (first) run(0);
+        if (second) run(1);
+    }
+};
+
 }  // namespace
 
 int main() {
@@ -174,6 +224,7 @@ int main() {
     report.holds<ends>("paths that split end once");
     report.holds<groups>("groups of nodes end once");
     report.holds<starts>("a node runs once for each start, and never beside itself");
+    report.holds<taken_starts>("a body ends after the starts that running nodes take over");
     report.dies_weakened<join_and_end<false>>(header, "graph.join");
     report.dies_weakened<join_and_end<true>>(header, "graph.join");
     report.dies_weakened<ends>(header, "graph.end");
@@ -182,5 +233,7 @@ int main() {
     report.dies_planted<join_and_end<false>>("graph.forget_reset");
     report.dies_planted<starts>("graph.run_beside_itself");
     report.dies_planted<starts>("graph.drop_start");
+    report.dies_planted<taken_starts>("graph.count_late");
+    report.dies_planted<taken_starts>("graph.give_away_early");
     return report.finish();
 }

@@ -57,7 +57,7 @@ struct adders_and_workers
         lot.begin_search();
         while (!take(near)) {
             lot.announce_sleep();
-            if (Adds == adding::on_worker) heavy_fence();
+            if (Adds == adding::on_worker && !planted("parking.sleep_lightly")) heavy_fence();
             if (queued.load(relaxed) > 0) {
                 lot.cancel_sleep();
                 continue;
@@ -113,6 +113,7 @@ int main() {
     report.holds<light_2_2>("two workers add, two workers", {200'000});
     report.holds<light_2_2_2>("two workers add, two workers, two lots", {200'000});
     report.dies_weakened<light_2_1>(header, "parking.light", {100'000});
+    report.dies_planted<light_2_1>("parking.sleep_lightly", {100'000});
     report.dies_planted<light_2_2>("parking.end_lightly", {500'000});
     report.dies_planted<adders_and_workers<2, 2, 1, taking::share>>("parking.untold_rest",
                                                                     {500'000});

@@ -11,7 +11,6 @@ struct relaxed {};
 struct plain {};
 struct result {};
 struct directory {};
-struct node {};
 struct state {};
 struct slot {};
 struct entry {};
@@ -284,30 +283,30 @@ struct thread_data {};
 struct work_queue_entry {};
 
 using common_words = std::tuple<
-    acquire, release, relaxed, plain, result, directory, node, state, slot, entry, options, status,
-    point, check, kind, item, job, worker, pool, config, settings, message, event, key, order,
-    trade, quote, price, book, side, venue, account, user, session, guard, frame, step, phase, edge,
-    graph, tree, leaf, root, parent, child, parser, lexer, scanner, reader, writer, input, output,
-    row, column, cell, table, offset, interval, rate, delay, deadline, timestamp, tick, cache,
-    registry, factory, builder, visitor, observer, listener, callback, action, command, query,
-    answer, reply, record, tag, label, name, path, host, port, address, peer, packet, header, body,
-    payload, chunk, page, segment, region, arena, ring, topic, group, batch, plan, stage, pipeline,
-    flow, source, sink, target, origin, level, logger, gauge, metric, monitor, probe, strategy,
-    rule, mask, flag, bits, vec, color, vertex, mesh, camera, scene, player, score, weight, cost,
-    best, total, sum, difference, product, either, maybe, nothing, unit, behind, processor, kernel,
-    ownership, clock_base, planted, sleepers, disarm, finished, linked, alternatives, callable,
-    one_of, like_t, connects, diagnosis, concatenated, gathered, small_object, type_list,
-    class_type, queryable, heap_timer, timer_heap, invoke_target, lower, trim, hex_value,
-    byte_class, head_state, route_table, workers, descriptor, system_calls, acq_rel, seq_cst,
-    work_item, shared_state, thread_slot, spin_hint, line_size, loop_state, stolen, slot_callback,
-    stop_list, stop_node, in_flight, life_word, frame_pool, outcome_of, fork_deque, fork_slot,
-    stopped, running, lock_state, waiter, notifier, bucket, shard, replica, cluster, leader,
-    follower, snapshot, journal, ledger, balance, position, task_queue, job_queue, work_queue,
-    message_queue, event_queue, event_loop, dispatcher, executor, connection, actor, token,
-    identifier, timer_queue, clock_source, stopwatch, profiler, tracer, view, window, widget,
-    document, element, attribute, property, value, object, resource, handle, texture, matrix,
-    vector2, rectangle, samples, statistics, summary, report, alert, sensor, device, driver, robot,
-    state_machine, transition, condition, trigger, tokenizer, expression, statement, literal,
-    symbol, scope, binding, environment, compiler, interpreter, heap, tag_list, customer,
-    order_book, invoice, product_id, basket, payment, shipment, warehouse, sender_id, receiver_id,
-    retry_policy, rate_limiter, circuit_breaker, connection_pool, thread_data, work_queue_entry>;
+    acquire, release, relaxed, plain, result, directory, state, slot, entry, options, status, point,
+    check, kind, item, job, worker, pool, config, settings, message, event, key, order, trade,
+    quote, price, book, side, venue, account, user, session, guard, frame, step, phase, edge, graph,
+    tree, leaf, root, parent, child, parser, lexer, scanner, reader, writer, input, output, row,
+    column, cell, table, offset, interval, rate, delay, deadline, timestamp, tick, cache, registry,
+    factory, builder, visitor, observer, listener, callback, action, command, query, answer, reply,
+    record, tag, label, name, path, host, port, address, peer, packet, header, body, payload, chunk,
+    page, segment, region, arena, ring, topic, group, batch, plan, stage, pipeline, flow, source,
+    sink, target, origin, level, logger, gauge, metric, monitor, probe, strategy, rule, mask, flag,
+    bits, vec, color, vertex, mesh, camera, scene, player, score, weight, cost, best, total, sum,
+    difference, product, either, maybe, nothing, unit, behind, processor, kernel, ownership,
+    clock_base, planted, sleepers, disarm, finished, linked, alternatives, callable, one_of, like_t,
+    connects, diagnosis, concatenated, gathered, small_object, type_list, class_type, queryable,
+    heap_timer, timer_heap, invoke_target, lower, trim, hex_value, byte_class, head_state,
+    route_table, workers, descriptor, system_calls, acq_rel, seq_cst, work_item, shared_state,
+    thread_slot, spin_hint, line_size, loop_state, stolen, slot_callback, stop_list, stop_node,
+    in_flight, life_word, frame_pool, outcome_of, fork_deque, fork_slot, stopped, running,
+    lock_state, waiter, notifier, bucket, shard, replica, cluster, leader, follower, snapshot,
+    journal, ledger, balance, position, task_queue, job_queue, work_queue, message_queue,
+    event_queue, event_loop, dispatcher, executor, connection, actor, token, identifier,
+    timer_queue, clock_source, stopwatch, profiler, tracer, view, window, widget, document, element,
+    attribute, property, value, object, resource, handle, texture, matrix, vector2, rectangle,
+    samples, statistics, summary, report, alert, sensor, device, driver, robot, state_machine,
+    transition, condition, trigger, tokenizer, expression, statement, literal, symbol, scope,
+    binding, environment, compiler, interpreter, heap, tag_list, customer, order_book, invoice,
+    product_id, basket, payment, shipment, warehouse, sender_id, receiver_id, retry_policy,
+    rate_limiter, circuit_breaker, connection_pool, thread_data, work_queue_entry>;

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -52,6 +53,21 @@ TEST(parallel_async, results_are_those_of_the_blocking_form) {
         EXPECT_EQ(a, b);
         EXPECT_TRUE(sync_wait(async::fill(where..., a, 3)));
         EXPECT_EQ(value_of(async::unique(where..., a.begin(), a.end())), a.begin() + 1);
+    });
+}
+
+TEST(parallel_async, values_that_are_ranges_are_kept) {
+    places::on_pools([](auto... where) {
+        std::vector<std::string> words(1'000, "a");
+        words[7] = "b";
+        EXPECT_EQ(value_of(async::find(where..., words, std::string("b"))), words.begin() + 7);
+        EXPECT_EQ(value_of(async::count(where..., words, std::string("a"))), 999);
+        EXPECT_EQ(value_of(async::reduce(where..., words, std::string("c"))).size(), 1'001U);
+        std::vector<std::string> sums(3);
+        value_of(async::exclusive_scan(where..., words, sums, std::string("d")));
+        EXPECT_EQ(sums[2], "daa");
+        EXPECT_TRUE(sync_wait(async::fill(where..., words, std::string("e"))));
+        EXPECT_EQ(std::ranges::count(words, "e"), 1'000);
     });
 }
 

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <forward_list>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,52 @@ TEST(parallel_filter, copy_if_copies_what_std_copies) {
             EXPECT_EQ(result.in, v.end());
             EXPECT_EQ(out, expected);
         }
+    });
+}
+
+// So slow that windows are used.
+bool is_small_after_a_while(int x) {
+    for (volatile int i = 0; i != 100;) i = i + 1;
+    return is_small(x);
+}
+
+TEST(parallel_filter, copy_if_ends_where_the_output_range_has_no_room) {
+    places::everywhere([](auto... where) {
+        for (const std::size_t size : {std::size_t{100}, std::size_t{5'000}}) {
+            const std::vector<int> v = random_numbers(size, 9);
+            const std::forward_list<int> list(v.begin(), v.end());
+            std::vector<int> all(size);
+            all.erase(std::copy_if(v.begin(), v.end(), all.begin(), is_small), all.end());
+            for (const std::size_t room : {std::size_t{0}, std::size_t{1}, all.size() / 3,
+                                           all.size() - 1, all.size(), all.size() + 5}) {
+                const std::size_t copied = std::min(room, all.size());
+                auto in = v.begin();
+                for (std::size_t left = copied; in != v.end(); ++in) {
+                    if (is_small(*in) && left-- == 0) break;
+                }
+                std::vector<int> out(room, -1), from_list(room, -1), expected(room, -1);
+                std::copy_n(all.begin(), copied, expected.begin());
+                const auto end = parallel::copy_if(where..., v, out, is_small_after_a_while);
+                EXPECT_EQ(out, expected);
+                EXPECT_EQ(end.in - v.begin(), in - v.begin());
+                EXPECT_EQ(end.out - out.begin(), std::ptrdiff_t(copied));
+                const auto list_end = parallel::copy_if(where..., list, from_list, is_small);
+                EXPECT_EQ(from_list, expected);
+                EXPECT_EQ(std::distance(list.begin(), list_end.in), in - v.begin());
+            }
+        }
+    });
+}
+
+TEST(parallel_filter, copy_if_appends_in_order_through_an_inserter) {
+    places::everywhere([](auto... where) {
+        const std::vector<int> v = random_numbers(1'000, 9);
+        std::vector<int> out, expected;
+        std::copy_if(v.begin(), v.end(), std::back_inserter(expected), is_small);
+        parallel::copy_if(where..., v.begin(), v.end(), std::back_inserter(out), is_small);
+        EXPECT_EQ(out, expected);
+        parallel::copy_if(where..., v, std::back_inserter(out), is_small);
+        EXPECT_EQ(out.size(), 2 * expected.size());
     });
 }
 
@@ -66,6 +114,10 @@ TEST(parallel_filter, unique_keeps_the_first_of_equal_neighbors) {
             expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
             v.erase(parallel::unique(where..., v.begin(), v.end()), v.end());
             EXPECT_EQ(v, expected);
+            int digits = 10;  // a projection without a default
+            const auto tens = [digits](int x) { return x / digits; };
+            const auto tail = parallel::unique(where..., v, std::equal_to<>(), tens);
+            EXPECT_EQ(tail.begin() - v.begin(), std::ptrdiff_t(size == 0 ? 0 : 1));
         }
     });
 }

@@ -70,14 +70,14 @@ std::vector<std::uint32_t> sorted_values(const std::vector<T>& v) {
     return values;
 }
 
-// Lets each call of the comparator throw in turn, some calls skipped in long sorts.
+// Lets each call of the comparator throw in turn, and ever fewer of the later calls.
 template <class T>
 void throw_at_each_comparison(std::size_t size, pattern p) {
     const std::vector<std::uint32_t> in = numbers(p, size);
     const std::vector<std::uint32_t> expected = sorted_values(in);
     each_algorithm([&](const char* name, auto algorithm) {
         places::on_pools([&](auto... where) {
-            for (long at = 1;; at += 1 + at / 16) {
+            for (long at = 1;; at += 1 + at / (size > 1000 ? 2 : 8)) {
                 std::vector<T> v = make_all<T>(in);
                 counter calls_left{at};
                 bool thrown = false;
@@ -188,6 +188,17 @@ TEST(parallel_sort_errors, a_stop_in_the_middle_loses_nothing) {
     stop_in_the_middle<std::uint32_t>();
     stop_in_the_middle<counted<false>>();
     EXPECT_EQ(counted<false>::live.load(relaxed), 0);
+}
+
+TEST(parallel_sort_errors, a_stop_soon_ends_a_stable_sort_in_place) {
+    std::vector<counted<true>> v = make_all<counted<true>>(numbers(pattern::random, 60'000));
+    coppice::inplace_stop_source stop;
+    counter calls_left{1};
+    coppice::fork_join(stop.get_token(), [&] {
+        EXPECT_FALSE(parallel::stable_sort(parallel::on(places::pool()), v,
+                                           stopping_less{&calls_left, &stop}));
+    });
+    EXPECT_GT(calls_left.load(relaxed), -20'000);
 }
 
 TEST(parallel_sort_errors, a_stop_before_the_start_is_reported) {

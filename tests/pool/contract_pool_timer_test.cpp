@@ -116,6 +116,36 @@ TEST(contract_pool_timers, the_end_of_the_group_stops_those_that_wait_and_those_
     end_by([](contract_pool& pool) { pool.group().stop(); });
 }
 
+// Sets a flag when its thread ends.
+struct end_of_thread {
+    ~end_of_thread() {
+        if (flag != nullptr) flag->store(true, release);
+    }
+    atomic<bool>* flag = nullptr;
+};
+
+TEST(contract_pool_timers, the_last_worker_of_an_ended_pool_may_wait_for_a_timer_that_it_starts) {
+    contract_pool pool(2);
+    atomic<bool> both{false};
+    atomic<bool> other_ended{false};
+    bool completed = true;
+    ex::counting_scope scope;
+    ex::spawn(ex::schedule(pool.get_scheduler()) | ex::then([&]() noexcept {
+                  while (!both.load(acquire)) thread_yield();
+                  while (!other_ended.load(acquire)) thread_yield();
+                  completed = sync_wait(an_hour(pool)).has_value();
+              }),
+              scope.get_token());
+    pool.run([&] {
+        thread_local end_of_thread end;
+        end.flag = &other_ended;
+        both.store(true, release);
+    });
+    pool.request_stop();
+    sync_wait(scope.join());
+    EXPECT_FALSE(completed);
+}
+
 TEST(contract_pool_timers, complete_on_a_thread_of_the_user_that_executes_the_group) {
     contract_pool pool(1);
     atomic<bool> done{false};

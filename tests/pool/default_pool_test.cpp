@@ -7,6 +7,7 @@
 
 #include "allocations.hpp"
 #include "emulated.hpp"
+#include "sanitizers.hpp"
 
 #include <gtest/gtest.h>
 
@@ -120,6 +121,8 @@ TEST(default_pool, destructors_of_static_objects_may_use_it_and_its_work_may_exi
 
 TEST(default_pool, a_child_of_fork_makes_its_own) {
     if (coppice::test::emulated) GTEST_SKIP() << coppice::test::no_threads_there;
+    if (coppice::test::under_thread_sanitizer)
+        GTEST_SKIP() << "the thread sanitizer lets no forked child start threads";
     default_pool();
     const pid_t child = ::fork();
     if (child == 0) {

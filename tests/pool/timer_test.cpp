@@ -13,6 +13,7 @@
 #include <coppice/exec/when_any.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/pool/contract_pool.hpp>
+#include <coppice/pool/internal/pool_timers.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/task.hpp>
@@ -23,6 +24,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <random>
@@ -166,6 +168,21 @@ TEST(pool_timers, a_deadline_that_is_earlier_ends_it_as_stopped_at_that_time) {
     EXPECT_TRUE(sync_wait(ex::write_env(ex::schedule_after(sch, 1ns),
                                         ex::prop(ex::get_deadline, ex::instant::never())))
                     .has_value());
+}
+
+// A negative time would make futex(2) fail at once, so that a worker that has promised to wake
+// then would never sleep.
+TEST(pool_timers, a_sleep_until_a_timer_that_never_comes_ends_at_the_latest_time) {
+    const std::int64_t never = ex::instant::never().nanoseconds();
+    for (const std::int64_t when : {never, never - 1, never - 65'535, never - 65'536}) {
+        EXPECT_GE(pool_timers::nanoseconds_of(pool_timers::tick_of(when)), when);
+    }
+    thread_pool pool(1);
+    ex::counting_scope scope;
+    ex::spawn(ex::schedule_at(pool.get_scheduler(), ex::instant::never()), scope.get_token());
+    EXPECT_TRUE(sync_wait(ex::schedule_after(pool.get_scheduler(), 1ms)).has_value());
+    scope.request_stop();
+    sync_wait(scope.join());
 }
 
 TEST(pool_timers, a_timeout_ends_a_wait_while_the_worker_that_armed_it_is_busy) {

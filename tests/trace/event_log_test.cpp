@@ -64,6 +64,22 @@ TEST(chrome_json, is_valid_balanced_and_ordered_and_counts_the_drops) {
     busy.end(a, 5'000'000'009'000);
 }
 
+TEST(event_log, a_name_is_kept_only_with_room_for_its_begin) {
+    event_log log(4);
+    const char* const name = log.keep("made up");
+    EXPECT_STREQ(name, "made up");
+    EXPECT_EQ(log.keep(std::string("made ") + "up"), name);
+    const bool outer = log.begin(10, name);
+    const bool inner = log.begin(20, log.keep("another"));
+    EXPECT_TRUE(outer && inner);
+    EXPECT_STREQ(log.keep("too late"), "");
+    log.end(inner, 30);
+    log.end(outer, 40);
+    EXPECT_STREQ(log.keep("made up"), "");
+    EXPECT_STREQ(log.at(0).name, "made up");
+    EXPECT_STREQ(event_log(0).keep("no log"), "");
+}
+
 TEST(chrome_json, without_tracks_is_an_empty_trace) {
     EXPECT_EQ(read_trace(chrome_json({}, 0)).error, "");
 }

@@ -42,7 +42,8 @@ public:
     // Returns the name; empty if it was not named.
     const std::string& name() const noexcept { return get().body->details(*node_).name; }
     // Of the nodes that one node makes ready, a worker runs those of the highest priority first,
-    // and thieves take those of the lowest first. The default is 0.
+    // and thieves take those of the lowest first. The default is 0. Limit: 1025 nodes made ready by
+    // one node; of more, those that do not fit into the worker's queue run after the others.
     node& priority(int value) {
         changed().priority = value;
         return *this;

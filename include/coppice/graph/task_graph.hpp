@@ -11,8 +11,9 @@
 //
 // Conditions. The edges of a condition are weak: they do not count among those for which a node
 // waits. A condition that returns i starts its i-th successor at once, whatever else precedes that
-// node; any other number ends the path. So graphs may loop. A node never runs beside itself: a
-// start that comes while it runs is kept until it has ended.
+// node; any other number ends the path. So graphs may loop. Such a start does not change how many
+// strong predecessors the node still waits for. A node never runs beside itself: a start that comes
+// while it runs is kept until it has ended.
 //
 // Errors and stops. The first exception stops the run: what has not begun does not begin, and the
 // operations of nodes that wait are asked to stop. When all has ended, the run completes with that
@@ -68,13 +69,15 @@ public:
     }
     // Makes a node that connects a copy of `sender` and starts it each time it runs. Its
     // environment has the run's stop token and deadline, and the pool's scheduler. Values are
-    // dropped. It may complete on any thread: the node's successors run on the pool.
+    // dropped. It may complete on any thread: the node's successors run on the pool. For a sender
+    // that cannot be copied, such as event.wait(), emplace a function that returns it.
     template <execution::sender S>
     node emplace_sender(S sender);
     // Makes a node that runs `other`, a module. Modules keep the rules of run(): one graph runs
     // once at a time, so a module that is used twice runs twice in turn, and a node that waits for
     // a module holds no worker. If `other` cannot run, or contains this graph, neither can this
-    // graph. Lifetime: `other` outlives the runs of this graph.
+    // graph; if `other` was changed after the last run, that is found when the node runs. Lifetime:
+    // `other` outlives the runs of this graph.
     node compose(task_graph& other);
 
     // Returns the number of nodes, without those of modules and subgraphs.
@@ -133,9 +136,11 @@ public:
     // the exception itself. A run of an empty graph completes at once.
     //
     // Threads: the run completes on the worker that ended the last node; on the thread that starts
-    // it, if nothing runs; on the thread that stops it while it waits for its turn. Blocks: never.
-    // Cost: the first run after a change is O(nodes + edges) and allocates; later runs allocate
-    // nothing of their own. What a stop loses: nodes that have not begun.
+    // it, if nothing runs; on the thread that stops it while it waits for its turn. The next run
+    // may begin, and even complete, before this one has called its waiter. Blocks: never. Cost: the
+    // first run after a change is O(nodes + edges) and allocates; later runs allocate nothing of
+    // their own, except for a subgraph or a module that a subgraph makes. Lifetime: the pool
+    // outlives the run. What a stop loses: nodes that have not begun.
     template <class Queues, class Token = use_await_t>
     [[nodiscard]] auto run(internal::basic_pool<Queues>& pool, Token&& token = Token())
         -> decltype(auto) {
@@ -156,12 +161,13 @@ public:
     // Destroys all nodes, and keeps their memory.
     void clear() noexcept { this->root.clear(); }
     // Writes the graph in the language of Graphviz: conditions as diamonds with numbered, dashed
-    // edges, nodes that wait as ellipses, subgraphs and modules as folders. The nodes of modules
-    // are written beside them. Nodes without a name are numbered. Errors: those of the stream.
+    // edges, nodes that wait as ellipses, subgraphs as tabs, modules as folders. The nodes of
+    // modules are written beside them. Nodes without a name are numbered. Errors: those of the
+    // stream.
     void dump(std::ostream& out) const { this->root.dump(out); }
 
     // Keeps the times of the next `events` nodes that run, for write_profile(); 0: of none, as in
-    // the beginning. Former times are dropped. Cost: 72 bytes each, allocated here; while a graph
+    // the beginning. Former times are dropped. Cost: 64 bytes each, allocated here; while a graph
     // runs, a branch per node without a profile, two readings of the clock with one. Errors:
     // std::bad_alloc. While the graph runs: stops the process.
     void profile(std::size_t events) { this->root.keep_profile(events); }
@@ -195,10 +201,16 @@ node graph_builder::emplace(F f) {
             return make<internal::function_node<F>>(std::move(f));
         }
     } else if constexpr (std::is_invocable_v<F&, inplace_stop_token>) {
+        static_assert(std::is_void_v<std::invoke_result_t<F&, inplace_stop_token>>,
+                      "a node that takes a token is void(inplace_stop_token): a result, or a task, "
+                      "would be dropped");
         return make<internal::function_node<F>>(std::move(f));
     } else {
-        static_assert(std::is_invocable_r_v<void, F&, subgraph&>,
+        static_assert(std::is_invocable_v<F&, subgraph&>,
                       "a node is void(), int(), task<void>(), or void(subgraph&)");
+        static_assert(std::is_void_v<std::invoke_result_t<F&, subgraph&>>,
+                      "a node that takes a subgraph is void(subgraph&): a result, or a task, would "
+                      "be dropped");
         using node_type = internal::subgraph_node<subgraph, F>;
         node made = make<node_type>(std::move(f));
         made.node_->body->details(*made.node_).leave = &node_type::leave;
@@ -209,6 +221,10 @@ node graph_builder::emplace(F f) {
 
 template <execution::sender S>
 node graph_builder::emplace_sender(S sender) {
+    static_assert(
+        std::is_copy_constructible_v<S>,
+        "emplace_sender() copies the sender at each run: if it cannot be copied, emplace a "
+        "function that returns it");
     using node_type = internal::operation_node<internal::copy_to_make<S>>;
     node made = make<node_type>(internal::copy_to_make<S>{std::move(sender)});
     made.node_->body->details(*made.node_).leave = &node_type::leave;

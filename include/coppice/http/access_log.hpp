@@ -34,7 +34,7 @@ public:
     static constexpr std::size_t waiting_bytes_max = 4u << 20;
 
     // Appends to the file, and creates it if it does not exist. Errors: std::system_error, also for
-    // a name with a NUL in it.
+    // a name with a NUL in it, and if the system has no thread for the log.
     explicit access_log(const std::string& path);
     // Writes to an open file, which the caller still owns. Lifetime: the file stays open until the
     // log is destroyed. Errors: std::system_error.
@@ -42,16 +42,16 @@ public:
     ~access_log();
 
     // Takes whole lines, and leaves `lines` empty, perhaps with another buffer. Drops and counts
-    // them if waiting_bytes_max would be exceeded. Blocks: for a lock held for the length of a swap
-    // or a copy. Cost: no allocation in steady state.
+    // them if waiting_bytes_max would be exceeded, or if there is no memory for them. Blocks: for a
+    // lock held for the length of a swap or a copy. Cost: no allocation in steady state.
     void write(std::string& lines) noexcept;
     // Opens the path again, for what is handed over from now on. A batch that the thread is writing
     // still goes to the old file. Blocks: while the file is opened. Errors: the system's, and the
     // old file then stays in use; std::errc::operation_not_supported for a log that was given an
     // open file.
     std::error_code reopen() noexcept;
-    // Returns how many lines were dropped because too many waited or because the file could not be
-    // written.
+    // Returns how many lines were dropped because too many waited, because there was no memory for
+    // them, or because the file could not be written.
     std::uint64_t dropped() const noexcept;
 
 private:

@@ -14,7 +14,9 @@ namespace coppice::parallel {
 
 // copy_if(first, last, out, predicate) copies the elements that satisfy the predicate, and returns
 // the position behind the output. copy_if(range, out, predicate), with a projection behind, returns
-// both positions. `out` is an iterator, and must not overlap the input. Source: [alg.copy].
+// both positions. `out` is an iterator with enough space behind it, or a range. If the range has no
+// room for an element that satisfies the predicate, that is the position in the input. `out` must
+// not overlap the input. Source: [alg.copy].
 inline constexpr internal::algorithm<internal::copy_if_description> copy_if{};
 
 // remove_if(first, last, predicate) and remove(first, last, value) move the other elements to the

@@ -69,17 +69,14 @@ private:
     friend class internal::pool_timer_sender;
 
     void work() noexcept;
-    internal::timer_caller caller() const noexcept {
-        return is_current() ? internal::timer_caller::worker : internal::timer_caller::other;
-    }
     // As in basic_pool.
     [[nodiscard]] bool begin_timer(internal::contract_timer& timer) noexcept {
-        return timers_.begin(timer, caller());
+        return timers_.begin(timer);
     }
     void arm_timer(internal::contract_timer& timer, std::int64_t when, std::int64_t now) noexcept {
-        timers_.arm(timer, when, now, caller());
+        timers_.arm(timer, when, now);
     }
-    void stop_timer(internal::contract_timer& timer) noexcept { timers_.stop(timer, caller()); }
+    void stop_timer(internal::contract_timer& timer) noexcept { timers_.stop(timer); }
 
     blocking_work_contract_group group_;
     internal::contract_timers timers_{group_.get_scheduler()};

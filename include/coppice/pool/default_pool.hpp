@@ -18,7 +18,8 @@ namespace coppice {
 
 // Returns the process's default pool, and makes it if it is not there yet. Threads: any. Blocks:
 // while the pool is made. Errors: std::system_error if the system has no more threads;
-// std::bad_alloc. The next call tries again. Lifetime: until the process ends.
+// std::invalid_argument if the chosen options are not valid here; std::bad_alloc. The next call
+// tries again. Lifetime: until the process ends.
 thread_pool& default_pool();
 
 // Chooses how the default pool is made. Without it the pool has one worker for each processor that

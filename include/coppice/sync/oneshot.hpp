@@ -23,7 +23,8 @@ namespace coppice {
 // do not throw also need a default constructor that does not.
 // Lifetime: outlives its operations. A receiver that has the value may destroy the object, if no
 // other operation uses it.
-// Misuse: destroying it while an operation waits stops the process. Source: ours; tokio's oneshot.
+// Misuse: destroying it while an operation waits stops the process. Spins: as a small channel.
+// Source: ours; tokio's oneshot.
 template <class T>
 class oneshot : immovable {
     using core_type = internal::channel_core<T, internal::single_item<T>>;

@@ -8,7 +8,7 @@
 // only.
 
 #include <coppice/base/clock.hpp>
-#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/tls/internal/namespaces.hpp>
 
 #include <chrono>
 #include <memory>

@@ -14,7 +14,6 @@
 // Next has receive(), send(), close(), is_open(), and owner(), as an io::stream has them. Threads:
 // as for a socket: any thread may start operations, and the rest is for the loop's thread.
 
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/tls/context.hpp>
@@ -22,6 +21,7 @@
 #include <coppice/tls/error.hpp>
 #include <coppice/tls/internal/connection.hpp>
 #include <coppice/tls/internal/handshake_on.hpp>
+#include <coppice/tls/internal/namespaces.hpp>
 #include <coppice/tls/internal/stream_requests.hpp>
 
 #include <cstddef>

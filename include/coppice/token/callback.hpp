@@ -14,9 +14,10 @@
 // function returns. Such a callable may initiate the next operation, which completes inside as
 // well. That callable is called after the first one has returned, so a chain of any length uses
 // constant stack. If the first one blocks in a function of this library, such as sync_wait or
-// block, those that are queued behind it are called there. They are not if it blocks by other
-// means, such as std::future::get(): what it waits for must then not be behind it. A callback must
-// not throw, because no caller could catch the exception.
+// block, those that are queued behind it are called there, on top of it: so it must not hold a lock
+// that they take, and a chain of callbacks that all block takes stack for each. They are not if it
+// blocks by other means, such as std::future::get(): what it waits for must then not be behind it.
+// A callback must not throw, because no caller could catch the exception.
 //
 // The thread that calls it may also be one on which it must not block: an event loop, the thread
 // that made a stop request, or the thread of the process's timer. That thread calls the callbacks

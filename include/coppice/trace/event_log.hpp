@@ -41,8 +41,8 @@ struct event {
 // Cost: one store of an event and one of the size; one comparison if the capacity is 0.
 class event_log : immovable {
 public:
-    // Allocates the buffer; nothing else allocates. A log of capacity 0 records nothing and counts
-    // no drops.
+    // Allocates the buffer; later, only keep() allocates. A log of capacity 0 records nothing and
+    // counts no drops.
     explicit event_log(std::size_t capacity)
         : events_(capacity == 0 ? nullptr : new record[capacity]), capacity_(capacity) {}
 
@@ -65,10 +65,12 @@ public:
         --open_;
         append({time_ns, "", event::no_value, event_kind::end});
     }
-    // Returns a copy of `name` that lives as long as the log, for events whose name is no literal.
-    // Called by the writer. Cost: O(log names); an allocation for a new name, and if there is no
-    // memory for it, an empty name.
+    // Returns a copy of `name` that lives as long as the log, for a begin whose name is no literal.
+    // Returns an empty name if there is no memory for it, or no room for the begin: a full log
+    // keeps no more names. Called by the writer. Cost: O(log names); an allocation for a new name.
     const char* keep(std::string_view name) noexcept {
+        // Relaxed: only the writer changes the word.
+        if (size_.load(internal::relaxed) + open_ + 2 > capacity_) return "";
         try {
             const auto kept = names_.find(name);
             return kept != names_.end() ? kept->c_str() : names_.emplace(name).first->c_str();

@@ -6,9 +6,8 @@
 // submitted.
 //
 //   word_    the number of calls inside; the highest bit is set once the gate is closed
-//   closed_  the same bit, on a line that is rarely written. Late callers read only that, so that
-//   they
-//            do not keep the word from becoming quiet
+//   closed_  the same bit, on a line that is rarely written. Late callers read only that, so
+//            that they do not keep the word from becoming quiet
 //
 // Either-or. Entering adds to the word, and closing sets a bit of it. Either the addition comes
 // first; then the caller is admitted, and the ending thread sees the call, and all that it did,

@@ -21,9 +21,3 @@ using namespace coppice::internal;
 namespace coppice::http::internal {
 using namespace coppice::internal;
 }
-namespace coppice::parallel::internal {
-using namespace coppice::internal;
-}
-namespace coppice::tls::internal {
-using namespace coppice::internal;
-}

@@ -11,9 +11,8 @@
 //   set_ready          idle -> available, running -> once more        schedule, release
 //   take               available -> running                           a thread that executes
 //   finish             running -> idle or available, once more -> available
-//   finish_and_claim   as finish, and available -> running for the next contract of the leaf, in
-//   the
-//                      same exchange: the usual step of a busy thread
+//   finish_and_claim   as finish, and available -> running for the next contract of the leaf,
+//                      in the same exchange: the usual step of a busy thread
 //   withdraw           available -> idle, once more -> running        unschedule
 //
 // The ready bit says that a contract is to run, the running bit that one thread has exclusive use

@@ -7,6 +7,7 @@
 #include <coppice/graph/internal/join_counter.hpp>
 #include <coppice/graph/internal/node_arena.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <iosfwd>
@@ -72,10 +73,10 @@ public:
     void set_busy(bool busy) noexcept { busy_.store(busy, relaxed); }
 
 private:
+    // A node that fits into one cache line begins one.
     template <class Node>
-    static constexpr std::size_t node_alignment = sizeof(Node) > 64 && alignof(Node) < 64
-                                                      ? alignof(std::max_align_t)
-                                                      : 64;
+    static constexpr std::size_t node_alignment =
+        std::max(alignof(Node), sizeof(Node) > 64 ? alignof(std::max_align_t) : 64);
 
     void add(graph_node& node, node_details& details) noexcept;
     void check_idle() const noexcept {

@@ -111,7 +111,7 @@ public:
     run_initiation(graph_root& graph, const graph_pool& pool, Rounds rounds)
         : graph_(&graph), pool_(pool), rounds_(std::move(rounds)) {}
     // Moved only before it begins.
-    run_initiation(run_initiation&& other) noexcept
+    run_initiation(run_initiation&& other) noexcept(std::is_nothrow_move_constructible_v<Rounds>)
         : graph_(other.graph_), pool_(other.pool_), rounds_(std::move(other.rounds_)) {}
     ~run_initiation() {
         if (has_begun_) run_.destroy();

@@ -26,7 +26,6 @@ public:
             used_ = at + bytes;
             return b.memory.get() + at;
         }
-        blocks_.reserve(blocks_.size() + 1);
         const std::size_t size = std::max(next_size_, bytes + alignment);
         blocks_.push_back({std::unique_ptr<std::byte[]>(new std::byte[size]), size});
         next_size_ = std::min(2 * next_size_, block_max);

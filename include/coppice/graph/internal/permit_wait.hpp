@@ -23,7 +23,11 @@ class permit_wait : immovable {
             wait_->completed();
         }
         void set_error(std::error_code error) && noexcept;
-        void set_stopped() && noexcept { wait_->completed(); }
+        // The deadline of the run's waiter may end this wait before it stops the run.
+        void set_stopped() && noexcept {
+            wait_->run_->stop();
+            wait_->completed();
+        }
         node_env get_env() const noexcept { return node_env(*wait_->run_); }
 
     private:

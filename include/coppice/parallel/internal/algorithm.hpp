@@ -4,13 +4,19 @@
 // algorithm takes, and return its engine (place.hpp). The engine holds its arguments by value;
 // ranges are held as iterators. In the blocking form everything outlives the engine. The sender is
 // only made of ranges whose iterators outlive the range object: l-values, and views such as span.
+//
+// An argument may be {}, as in sort(v, {}, &T::key). No type is deduced from {}. So the type of
+// each parameter of a function object is `unset` unless a type is deduced. bind() then gets {} for
+// it too, or no argument if nothing is set behind it, and chooses what that means.
 
 #include <coppice/parallel/internal/engine_sender.hpp>
 #include <coppice/parallel/internal/place.hpp>
 
+#include <cstddef>
 #include <optional>
 #include <ranges>
 #include <system_error>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -19,12 +25,26 @@ namespace coppice::parallel::internal {
 template <class T>
 concept place = is_place<std::remove_cvref_t<T>>;
 
-template <class Description, class... Args>
-concept binds = requires(Args&&... args) { Description::bind(static_cast<Args&&>(args)...); };
-
-// Ranges are kept by their iterators.
+// Ranges are kept by their iterators. What is behind the first Description::ranges_max arguments is
+// a value, or a function, even if it is a range too, such as a string.
+template <class Description>
+inline constexpr std::size_t ranges_max = static_cast<std::size_t>(-1);
+template <class Description>
+    requires requires { Description::ranges_max; }
+inline constexpr std::size_t ranges_max<Description> = Description::ranges_max;
 template <class T>
 concept outlives_call = !std::ranges::range<T> || std::ranges::borrowed_range<T>;
+template <class Description, class... Args>
+consteval bool ranges_outlive_call() {
+    constexpr bool outlives[] = {outlives_call<Args>...};
+    constexpr bool is_place_argument[] = {place<Args>...};
+    for (std::size_t i = 0, ranges = ranges_max<Description>; i != sizeof...(Args); ++i) {
+        if (is_place_argument[i]) continue;
+        if (ranges != 0 && !outlives[i]) return false;
+        if (ranges != 0) --ranges;
+    }
+    return true;
+}
 
 // What the caller of the blocking form gets. A part of a result is never given as the whole.
 inline bool given(bool complete) noexcept {
@@ -39,37 +59,145 @@ T given(std::optional<T>&& result) {
     return *std::move(result);
 }
 
-// The function object of an algorithm in its blocking form.
-template <class Description>
-struct algorithm {
-    template <place Place, class... Args>
-        requires binds<Description, Args...>
-    auto operator()(Place where, Args&&... args) const {
-        auto engine = Description::bind(static_cast<Args&&>(args)...);
-        return internal::given(where.call(engine));
+// The type of an argument that is {}, or is not there.
+struct unset {};
+
+// What is set: the arguments before `end`, except those of one gap.
+struct set_arguments {
+    std::size_t end = 0;
+    std::size_t gap = 0;
+    std::size_t behind_gap = 0;
+};
+template <class... Args>
+consteval set_arguments find_set_arguments() {
+    constexpr bool is_set[] = {!std::is_same_v<std::remove_cvref_t<Args>, unset>...};
+    set_arguments found;
+    for (std::size_t i = 0; i != sizeof...(Args); ++i) {
+        if (!is_set[i]) continue;
+        if (i != found.end) {
+            found.gap = found.end;
+            found.behind_gap = i;
+        }
+        found.end = i + 1;
     }
-    template <class... Args>
-        requires binds<Description, Args...>
-    auto operator()(Args&&... args) const {
-        return (*this)(nearest_place(), static_cast<Args&&>(args)...);
+    return found;
+}
+
+// Calls bind() with references to the arguments. A gap has one {}, or two, as in
+// merge(a, b, out, {}, {}, &T::key).
+template <class Description, class... Args>
+class binder {
+    static constexpr set_arguments set = internal::find_set_arguments<Args...>();
+    static constexpr std::size_t gap_size = set.behind_gap - set.gap;
+    using tuple = std::tuple<Args&&...>;
+    using before = std::make_index_sequence<set.gap>;
+    using behind = std::make_index_sequence<set.end - set.behind_gap>;
+    template <std::size_t I>
+    static std::tuple_element_t<I, tuple> at(tuple& args) noexcept {
+        return std::get<I>(std::move(args));
+    }
+    template <std::size_t... I, std::size_t... K>
+    static auto call(tuple& args, std::index_sequence<I...>, std::index_sequence<K...>)
+        requires(gap_size == 0) && requires { Description::bind(at<K>(args)...); }
+    {
+        return Description::bind(at<K>(args)...);
+    }
+    template <std::size_t... I, std::size_t... K>
+    static auto call(tuple& args, std::index_sequence<I...>, std::index_sequence<K...>)
+        requires(gap_size == 1) &&
+                requires { Description::bind(at<I>(args)..., {}, at<set.behind_gap + K>(args)...); }
+    {
+        return Description::bind(at<I>(args)..., {}, at<set.behind_gap + K>(args)...);
+    }
+    template <std::size_t... I, std::size_t... K>
+    static auto call(tuple& args, std::index_sequence<I...>, std::index_sequence<K...>)
+        requires(gap_size == 2) && requires {
+            Description::bind(at<I>(args)..., {}, {}, at<set.behind_gap + K>(args)...);
+        }
+    {
+        return Description::bind(at<I>(args)..., {}, {}, at<set.behind_gap + K>(args)...);
+    }
+
+public:
+    static auto bind(Args&&... args)
+        requires requires(tuple& all) { call(all, before(), behind()); }
+    {
+        tuple all(static_cast<Args&&>(args)...);
+        return call(all, before(), behind());
     }
 };
 
-// The function object of an algorithm as a sender.
-template <class Description>
-struct async_algorithm {
-    template <place Place, class... Args>
-        requires binds<Description, Args...> && (outlives_call<Args> && ...)
-    [[nodiscard]] auto operator()(Place where, Args&&... args) const {
-        auto engine = Description::bind(static_cast<Args&&>(args)...);
-        using Sch = std::remove_cvref_t<decltype(where.get_scheduler())>;
-        return engine_sender<Sch, decltype(engine)>(where.get_scheduler(), std::move(engine));
-    }
-    template <class... Args>
-        requires binds<Description, Args...> && (outlives_call<Args> && ...)
-    [[nodiscard]] auto operator()(Args&&... args) const {
-        return (*this)(nearest_place(), static_cast<Args&&>(args)...);
+// The arguments of a call, which may start with a place.
+template <class Description, class... Args>
+struct binding {
+    static nearest_place where(const Args&...) noexcept { return {}; }
+    static auto engine(Args&&... args)
+        requires requires { binder<Description, Args...>::bind(static_cast<Args&&>(args)...); }
+    {
+        return binder<Description, Args...>::bind(static_cast<Args&&>(args)...);
     }
 };
+template <class Description, place Place, class... Args>
+struct binding<Description, Place, Args...> {
+    static std::remove_cvref_t<Place> where(const Place& first, const Args&...) { return first; }
+    static auto engine(Place&&, Args&&... args)
+        requires requires { binder<Description, Args...>::bind(static_cast<Args&&>(args)...); }
+    {
+        return binder<Description, Args...>::bind(static_cast<Args&&>(args)...);
+    }
+};
+template <class Description, class... Args>
+concept binds = requires(Args&&... args) {
+    binding<Description, Args...>::engine(static_cast<Args&&>(args)...);
+};
+
+struct blocking_form {
+    template <class Description, class... Args>
+    static constexpr bool takes = true;
+    template <class Where, class Engine>
+    static auto make(const Where& where, Engine engine) {
+        return internal::given(where.call(engine));
+    }
+};
+struct sender_form {
+    template <class Description, class... Args>
+    static constexpr bool takes = internal::ranges_outlive_call<Description, Args...>();
+    template <class Where, class Engine>
+    static auto make(const Where& where, Engine engine) {
+        using Sch = std::remove_cvref_t<decltype(where.get_scheduler())>;
+        return engine_sender<Sch, Engine>(where.get_scheduler(), std::move(engine));
+    }
+};
+
+template <class Form, class Description, class... Args>
+concept can_call = binds<Description, Args...> && Form::template takes<Description, Args...>;
+
+// The function object of an algorithm in one of its forms. The longest call has a place and eight
+// arguments.
+template <class Form, class Description>
+class algorithm_function {
+    template <class... Args>
+    static auto call(Args&&... args) {
+        using bound = binding<Description, Args...>;
+        const auto where = bound::where(args...);
+        return Form::make(where, bound::engine(static_cast<Args&&>(args)...));
+    }
+
+public:
+    template <class A, class B = unset, class C = unset, class D = unset, class E = unset,
+              class F = unset, class G = unset, class H = unset, class I = unset>
+        requires can_call<Form, Description, A, B, C, D, E, F, G, H, I>
+    auto operator()(A&& a, B&& b = {}, C&& c = {}, D&& d = {}, E&& e = {}, F&& f = {}, G&& g = {},
+                    H&& h = {}, I&& i = {}) const {
+        return call<A, B, C, D, E, F, G, H, I>(
+            static_cast<A&&>(a), static_cast<B&&>(b), static_cast<C&&>(c), static_cast<D&&>(d),
+            static_cast<E&&>(e), static_cast<F&&>(f), static_cast<G&&>(g), static_cast<H&&>(h),
+            static_cast<I&&>(i));
+    }
+};
+template <class Description>
+using algorithm = algorithm_function<blocking_form, Description>;
+template <class Description>
+using async_algorithm = algorithm_function<sender_form, Description>;
 
 }  // namespace coppice::parallel::internal

@@ -85,7 +85,7 @@ struct engine_signatures<execution::completion_signatures<Fns...>, Engine> {
 };
 
 template <class Sch, class Engine>
-class engine_sender {
+class [[nodiscard]] engine_sender {
     using child_type = execution::schedule_result_t<Sch>;
     template <class Rcvr>
     using operation = execution::internal::adaptor_operation<

@@ -23,22 +23,32 @@
 namespace coppice::parallel::internal {
 
 // The steps of copy_if (windows.hpp). A block is prepared by a bit for each element, so that the
-// predicate is called once.
-template <class It, class Out, class F>
+// predicate is called once. The output ends at out_end, if that is not unreachable; the elements
+// from the first one on that does not fit are then passed over.
+template <class It, class Out, class End, class F>
 class copy_if_steps : immovable {
     static constexpr std::size_t bits = 64;
+    static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+    static constexpr bool is_limited = !std::same_as<End, std::unreachable_sentinel_t>;
 
 public:
     static constexpr bool applies = true;
 
-    copy_if_steps(It first, Out out, F& f) : first_(first), out_(out), f_(f) {}
+    copy_if_steps(It first, Out out, End out_end, F& f)
+        : first_(first), out_end_(out_end), out_(out), f_(f) {}
 
     void direct(std::size_t from, std::size_t to) {
+        if (is_full()) return;
         loop_function<F> accepts = f_;
         Out out = out_;
         const It last = at(to);
         for (It i = at(from); i != last; ++i) {
-            if (accepts(*i)) *out++ = *i;
+            if (!accepts(*i)) continue;
+            if (out == out_end_) {
+                no_room_ = static_cast<std::size_t>(i - first_);
+                break;
+            }
+            *out++ = *i;
         }
         out_ = out;
     }
@@ -46,8 +56,10 @@ public:
         words_ = (block + bits - 1) / bits;
         if (accepted_.size() < blocks * words_) accepted_.resize(blocks * words_);
         offsets_.resize(blocks);
+        was_full_ = is_full();
     }
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
+        if (was_full_) return;
         loop_function<F> accepts = f_;
         std::uint64_t* word = &accepted_[b * words_];
         std::size_t count = 0;
@@ -65,76 +77,105 @@ public:
         offsets_[b] = count;
     }
     void combine(std::size_t first, std::size_t blocks) {
+        was_full_ = is_full();
+        if (was_full_) return;
         std::size_t before = 0;
         for (std::size_t b = first; b != blocks; ++b) before += std::exchange(offsets_[b], before);
+        room_ = before;
+        if constexpr (is_limited)
+            room_ = std::min(before, static_cast<std::size_t>(out_end_ - out_));
         written_ = out_;
-        out_ = behind_out(out_, static_cast<std::ptrdiff_t>(before));
+        out_ = behind_out(out_, room_);
     }
     void apply(std::size_t b, std::size_t from, std::size_t to) {
-        Out out = behind_out(written_, static_cast<std::ptrdiff_t>(offsets_[b]));
+        if (was_full_ || offsets_[b] > room_) return;
+        std::size_t room = room_ - offsets_[b];
+        Out out = behind_out(written_, offsets_[b]);
         const std::uint64_t* word = &accepted_[b * words_];
         for (; from < to; from += bits, ++word) {
             const It i = at(from);
             for (std::uint64_t set = *word; set != 0; set &= set - 1) {
-                *out = i[static_cast<std::iter_difference_t<It>>(std::countr_zero(set))];
+                const auto k = static_cast<std::iter_difference_t<It>>(std::countr_zero(set));
+                if (is_limited && room-- == 0) {  // in one block only
+                    no_room_ = from + static_cast<std::size_t>(k);
+                    return;
+                }
+                *out = i[k];
                 ++out;
             }
         }
     }
-    Out end() const { return out_; }
+    // Returns the first element that is not done, and the end of the output.
+    std::ranges::in_out_result<It, Out> end(std::size_t count) const {
+        return {at(std::min(no_room_, count)), out_};
+    }
 
 private:
     It at(std::size_t k) const { return first_ + static_cast<std::iter_difference_t<It>>(k); }
+    bool is_full() const noexcept { return is_limited && no_room_ != nowhere; }
 
     const It first_;
+    const End out_end_;
     Out out_;      // behind what is written, or, in a window, will be
     Out written_;  // of the first block that was prepared
     F& f_;
-    std::size_t words_ = 0;  // of a block
+    std::size_t no_room_ = nowhere;  // the first accepted element that does not fit
+    bool was_full_ = false;          // when the window began, or was combined
+    std::size_t room_ = 0;           // for what was prepared
+    std::size_t words_ = 0;          // of a block
     std::vector<std::uint64_t> accepted_;
     std::vector<std::size_t> offsets_;
 };
 
-// Returns the end of the output, and nothing if a stop request left elements out.
-template <class It, class Out, class F>
-std::optional<Out> copy_accepted(It first, std::iter_difference_t<It> count, Out out, F& f) {
-    if (count == 0) return out;
+// Returns the ends of both, and nothing if a stop request left elements out.
+template <class It, class Out, class End, class F>
+std::optional<std::ranges::in_out_result<It, Out>> copy_accepted(It first,
+                                                                 std::iter_difference_t<It> count,
+                                                                 Out out, End out_end, F& f) {
+    using result = std::ranges::in_out_result<It, Out>;
+    if (count == 0) return result{first, out};
     if constexpr (random_access<It, Out>) {
-        copy_if_steps<It, Out, F> steps(first, out, f);
-        const bool all = internal::walk_windows(static_cast<std::size_t>(count), steps);
-        return internal::if_complete(all, steps.end());
+        copy_if_steps<It, Out, End, F> steps(first, out, out_end, f);
+        const auto size = static_cast<std::size_t>(count);
+        const bool all = internal::walk_windows(size, steps);
+        return internal::if_complete(all, steps.end(size));
     } else {
         if (internal::leaves_out()) return std::nullopt;
         for (; count != 0; --count, ++first) {
-            if (f(*first)) *out++ = *first;
+            if (!f(*first)) continue;
+            if (out == out_end) break;
+            *out++ = *first;
         }
-        return out;
+        return result{first, out};
     }
 }
 
 struct copy_if_description {
-    template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
-              class F>
-        requires std::predicate<F&, std::iter_reference_t<It>>
+    template <std::forward_iterator It, std::sentinel_for<It> End, output Out, class F>
+        requires std::predicate<F&, std::iter_reference_t<It>> && (!std::ranges::range<Out>)
     static auto bind(It first, End last, Out out, F f) {
         const auto count = std::ranges::distance(first, last);
-        return [first, count, out, call = projected_function<F>{std::move(f)}]() mutable {
-            return internal::copy_accepted(first, count, out, call);
+        return [first, count, out,
+                call = projected_function<F>{std::move(f)}]() mutable -> std::optional<Out> {
+            auto ends = internal::copy_accepted(first, count, out, std::unreachable_sentinel, call);
+            return ends ? std::optional<Out>(std::move(ends->out)) : std::nullopt;
         };
     }
-    template <std::ranges::forward_range R, std::forward_iterator Out, class F,
-              class Proj = std::identity>
+    template <std::ranges::forward_range R, output Out, class F, class Proj = std::identity>
         requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
-    static auto bind(R&& r, Out out, F f, Proj proj = {}) {
-        using result = std::ranges::in_out_result<std::ranges::borrowed_iterator_t<R>, Out>;
+    static auto bind(R&& r, Out&& out, F f, Proj proj = {}) {
+        using result =
+            std::ranges::in_out_result<std::ranges::borrowed_iterator_t<R>, output_iterator_t<Out>>;
         const auto first = std::ranges::begin(r);
         const auto count = std::ranges::distance(r);
-        return [first, count, out,
-                call = projected_function<F, Proj>{std::move(f), std::move(proj)}]() mutable {
-            const std::optional<Out> end = internal::copy_accepted(first, count, out, call);
-            return end ? std::optional<result>(
-                             result{std::ranges::next(first, count), std::move(*end)})
-                       : std::nullopt;
+        const auto to = internal::output_begin(out);
+        const auto to_end = internal::output_end(out);
+        return [first, count, to, to_end,
+                call = projected_function<F, Proj>{
+                    std::move(f), std::move(proj)}]() mutable -> std::optional<result> {
+            auto ends = internal::copy_accepted(first, count, to, to_end, call);
+            if (!ends) return std::nullopt;
+            return result{std::move(ends->in), std::move(ends->out)};
         };
     }
 };
@@ -284,8 +325,7 @@ struct unique_description {
     static auto bind(It first, End last, F f = {}, Proj proj = {}) {
         using function = projected_function<F, Proj>;
         const auto count = std::ranges::distance(first, last);
-        return [first, count,
-                keep = keep_unequal<function>{{std::move(f), std::move(proj)}}]() mutable {
+        return [first, count, keep = keep_unequal<function>{{std::move(f), proj, proj}}]() mutable {
             return internal::compact(first, count, keep);
         };
     }
@@ -296,7 +336,7 @@ struct unique_description {
     static auto bind(R&& r, F f = {}, Proj proj = {}) {
         using function = projected_function<F, Proj>;
         return [first = std::ranges::begin(r), count = std::ranges::distance(r),
-                keep = keep_unequal<function>{{std::move(f), std::move(proj)}}]() mutable {
+                keep = keep_unequal<function>{{std::move(f), proj, proj}}]() mutable {
             return internal::compact_range<R>(first, count, keep);
         };
     }

@@ -38,6 +38,7 @@ public:
 
     end_type run(Difference from, Difference to) {
         end_type end;
+        time_point time = loop_state::now();
         while (from < to) {
             // Relaxed, here and below: only saves work; joins order the results.
             if (from >= end_.load(relaxed)) return end;
@@ -52,7 +53,7 @@ public:
                                                 [this, middle, to] { return run(middle, to); });
                 return lower.at != end_type::nowhere ? std::move(lower) : std::move(upper);
             }
-            const std::uint64_t count = state_.run(left, [this, &end, from](std::uint64_t n) {
+            const std::uint64_t count = state_.run(left, time, [this, &end, from](std::uint64_t n) {
                 search(end, from, from + static_cast<Difference>(n));
             });
             if (end.at != end_type::nowhere) return end;
@@ -101,17 +102,18 @@ std::optional<Difference> find_offset(Difference count, Find find) {
 // As std::find_if.
 template <class It, class F>
 std::optional<It> find_position(It first, std::iter_difference_t<It> count, F& f) {
-    using difference = std::iter_difference_t<It>;
+    using difference = std::ptrdiff_t;
     if constexpr (random_access<It>) {
         const std::optional<difference> found =
-            internal::find_offset(count, [first, &f](difference from, difference to) -> difference {
-                loop_function<F> call = f;
-                const It last = first + to;
-                It i = first + from;
-                while (i != last && !call(*i)) ++i;
-                return i - first;
-            });
-        return found ? std::optional<It>(first + *found) : std::nullopt;
+            internal::find_offset(static_cast<difference>(count),
+                                  [first, &f](difference from, difference to) -> difference {
+                                      loop_function<F> call = f;
+                                      const It last = internal::behind(first, to);
+                                      It i = internal::behind(first, from);
+                                      while (i != last && !call(*i)) ++i;
+                                      return internal::part_size(first, i);
+                                  });
+        return found ? std::optional<It>(internal::behind(first, *found)) : std::nullopt;
     } else {
         if (count != 0 && internal::leaves_out()) return std::nullopt;
         while (count != 0 && !f(*first)) ++first, --count;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/exec/internal/invoke.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -18,6 +19,13 @@ namespace coppice::parallel::internal {
 template <class Proj, class It>
 using projected_t = std::invoke_result_t<Proj&, std::iter_reference_t<It>>;
 
+// What f returns for arguments of these types. What it returns a reference to may be a part of an
+// argument. If an argument is a temporary, that ends with the call; so the type is a value then.
+template <class F, class... Args>
+using lasting_result_t =
+    std::conditional_t<(std::is_reference_v<Args> && ...), std::invoke_result_t<F&, Args...>,
+                       std::remove_cvref_t<std::invoke_result_t<F&, Args...>>>;
+
 // Calls a function, or a member, on the projections of its arguments.
 template <class F, class Proj = std::identity, class Proj2 = Proj>
 struct projected_function {
@@ -26,12 +34,13 @@ struct projected_function {
     [[no_unique_address]] Proj2 proj2{};
 
     template <class T>
-    constexpr decltype(auto) operator()(T&& x) {
+    constexpr lasting_result_t<F, std::invoke_result_t<Proj&, T>> operator()(T&& x) {
         return execution::internal::invoke(f,
                                            execution::internal::invoke(proj, static_cast<T&&>(x)));
     }
     template <class T, class U>
-    constexpr decltype(auto) operator()(T&& x, U&& y) {
+    constexpr lasting_result_t<F, std::invoke_result_t<Proj&, T>, std::invoke_result_t<Proj2&, U>>
+    operator()(T&& x, U&& y) {
         return execution::internal::invoke(f,
                                            execution::internal::invoke(proj, static_cast<T&&>(x)),
                                            execution::internal::invoke(proj2, static_cast<U&&>(y)));
@@ -59,11 +68,26 @@ constexpr auto output_begin(Out&& out) {
 template <class Out>
 using output_iterator_t = decltype(internal::output_begin(std::declval<Out>()));
 
+// Returns the end of a range as an iterator; an iterator's end is never reached.
+template <output Out>
+constexpr auto output_end(Out&& out) {
+    if constexpr (std::ranges::range<Out>) {
+        return std::ranges::next(std::ranges::begin(out), std::ranges::end(out));
+    } else {
+        return std::unreachable_sentinel;
+    }
+}
+
+template <class R>
+constexpr std::ptrdiff_t size_of(R& r) {
+    return static_cast<std::ptrdiff_t>(std::ranges::distance(r));
+}
 // Returns the smaller one of `count` and the size of a range; `count` for an iterator.
 template <class Difference, class Out>
 constexpr Difference output_count(Difference count, Out&& out) {
     if constexpr (std::ranges::range<Out>) {
-        return std::min(count, static_cast<Difference>(std::ranges::distance(out)));
+        return static_cast<Difference>(
+            std::min(static_cast<std::ptrdiff_t>(count), internal::size_of(out)));
     } else {
         return count;
     }

@@ -20,7 +20,7 @@ namespace coppice::parallel::internal {
 // the owner of the range runs itself is counted in place.
 template <class It, class Count, class Key>
 class histogram_walk : immovable {
-    using difference = std::iter_difference_t<It>;
+    using difference = std::ptrdiff_t;
 
 public:
     histogram_walk(It first, std::size_t size, Key& key) noexcept
@@ -28,13 +28,17 @@ public:
 
     template <class Counts>
     void run(difference from, difference to, Counts counts) {
+        time_point time = loop_state::now();
         while (from < to) {
             if (state_.is_over()) return state_.leave_out();
             const auto left = static_cast<std::uint64_t>(to - from);
             if (state_.wants_cut(left)) return cut(from, to, counts);
-            from += static_cast<difference>(state_.run(left, [this, from, counts](std::uint64_t n) {
-                add(first_ + from, first_ + (from + static_cast<difference>(n)), counts);
-            }));
+            const std::uint64_t count =
+                state_.run(left, time, [this, from, counts](std::uint64_t n) {
+                    add(internal::behind(first_, from),
+                        internal::behind(first_, from + static_cast<difference>(n)), counts);
+                });
+            from += static_cast<difference>(count);
         }
     }
     template <class Counts>
@@ -88,7 +92,7 @@ struct histogram_description {
             histogram_walk<It, std::ranges::range_value_t<Bins>, projected_function<Key>> walk(
                 first, size, key);
             if constexpr (random_access<It>) {
-                walk.run(0, count, to);
+                walk.run(0, static_cast<std::ptrdiff_t>(count), to);
                 return walk.is_complete();
             } else {
                 if (count != 0 && internal::leaves_out()) return false;

@@ -4,10 +4,12 @@
 // without the library. Functions are copied to the stack of such a loop if that is cheap: nothing
 // that the loop writes can then change them, and the compiler keeps them in registers.
 //
-// Iterators without random access are walked in order, in one part.
+// Iterators without random access are walked in order, in one part. Positions are counted as
+// std::ptrdiff_t, because the differences of some views' iterators are not integers of C++.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/internal/invoke.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/parallel.hpp>
 
@@ -25,6 +27,12 @@ namespace coppice::parallel::internal {
 // What is walked side by side: iterators with random access, or indices.
 template <class... It>
 concept random_access = ((std::random_access_iterator<It> || std::integral<It>) && ...);
+
+// Returns the iterator, or the index, that is `count` behind `it`.
+template <class It, class Count>
+constexpr It behind(It it, Count count) {
+    return it + static_cast<std::iter_difference_t<It>>(count);
+}
 
 template <class It>
 std::ptrdiff_t part_size(It first, It last) {
@@ -48,11 +56,11 @@ inline bool leaves_out() noexcept {
 // Returns false if a stop request left elements out.
 template <class It, class Body>
 bool for_parts(It first, std::iter_difference_t<It> count, Body body) {
-    using difference = std::iter_difference_t<It>;
     if constexpr (random_access<It>) {
-        return parallel_for(difference(0), count, [first, &body](difference from, difference to) {
-            body(first + from, first + to);
-        });
+        return parallel_for(std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
+                            [first, &body](std::ptrdiff_t from, std::ptrdiff_t to) {
+                                body(internal::behind(first, from), internal::behind(first, to));
+                            });
     } else {
         if (count == 0) return true;
         if (internal::leaves_out()) return false;
@@ -72,7 +80,7 @@ struct fold_result {
 // may be. Combine is called with the sums of two parts in the order of the range.
 template <class Sum, class It, class Add, class Combine>
 class fold_walk : immovable {
-    using difference = std::iter_difference_t<It>;
+    using difference = std::ptrdiff_t;
 
 public:
     fold_walk(It first, Add& add, Combine& combine) noexcept
@@ -80,6 +88,7 @@ public:
 
     std::optional<Sum> run(difference from, difference to) {
         std::optional<Sum> sum;
+        time_point time = loop_state::now();
         while (from < to) {
             if (state_.is_over()) {
                 state_.leave_out();
@@ -92,9 +101,11 @@ public:
                                                 [this, middle, to] { return run(middle, to); });
                 return both(both(std::move(sum), std::move(lower)), std::move(upper));
             }
-            from += static_cast<difference>(state_.run(left, [this, &sum, from](std::uint64_t n) {
-                add_(sum, first_ + from, first_ + (from + static_cast<difference>(n)));
-            }));
+            const std::uint64_t count = state_.run(left, time, [this, &sum, from](std::uint64_t n) {
+                add_(sum, internal::behind(first_, from),
+                     internal::behind(first_, from + static_cast<difference>(n)));
+            });
+            from += static_cast<difference>(count);
         }
         return sum;
     }
@@ -120,7 +131,7 @@ fold_result<Sum> fold(It first, std::iter_difference_t<It> count, Add add, Combi
     if (count == 0) return result;
     if constexpr (random_access<It>) {
         fold_walk<Sum, It, Add, Combine> walk(first, add, combine);
-        result.sum = walk.run(0, count);
+        result.sum = walk.run(0, static_cast<std::ptrdiff_t>(count));
         result.complete = walk.is_complete();
     } else if (internal::leaves_out()) {
         result.complete = false;

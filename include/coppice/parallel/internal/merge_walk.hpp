@@ -77,7 +77,7 @@ It search_sorted(It first, It last, Belongs belongs) {
         const std::size_t half = count / 2;
         const It middle = ahead(first, half);
         if (belongs(middle)) {
-            first = std::next(middle);
+            first = ahead(middle, 1);
             count -= half + 1;
         } else {
             count = half;

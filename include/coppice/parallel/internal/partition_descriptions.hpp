@@ -6,6 +6,7 @@
 #include <coppice/parallel/internal/partition_engines.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -40,9 +41,9 @@ struct merge_description {
                                       std::ranges::borrowed_iterator_t<R2>, output_iterator_t<Out>>;
         const auto first = std::ranges::begin(r);
         const auto first2 = std::ranges::begin(r2);
-        const auto size = std::ranges::distance(r);
-        const auto size2 = std::ranges::distance(r2);
-        const auto room = internal::output_count(static_cast<std::ptrdiff_t>(size + size2), out);
+        const std::ptrdiff_t size = internal::size_of(r);
+        const std::ptrdiff_t size2 = internal::size_of(r2);
+        const auto room = internal::output_count(size + size2, out);
         const auto to = internal::output_begin(out);
         // A merge compares an element of the second range with one of the first.
         return [first, size, first2, size2, room, to,

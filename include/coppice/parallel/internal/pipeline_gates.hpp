@@ -4,8 +4,8 @@
 // that leaves the gate takes on the item that may enter next. No thread waits for another.
 
 #include <coppice/base/internal/atomic.hpp>
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 
 #include <bit>
 #include <cstddef>

@@ -1,7 +1,6 @@
 // The types of a pipeline: of its items before each stage, and of the slots that hold them.
 #pragma once
 
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/exec/env.hpp>
 #include <coppice/exec/internal/as_exception.hpp>
 #include <coppice/exec/internal/start_race.hpp>
@@ -9,6 +8,7 @@
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/sender.hpp>
 #include <coppice/exec/value_types.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 #include <coppice/parallel/internal/pipeline_gates.hpp>
 #include <coppice/stop/inplace.hpp>
 

@@ -10,13 +10,13 @@
 // if a stop request left work out. The stop token in force is that of the fork_join around the
 // caller.
 
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/internal/as_exception.hpp>
 #include <coppice/exec/internal/fork_team.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/exec/scheduler.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 #include <coppice/pool/internal/blocking_call.hpp>
 #include <coppice/pool/internal/default_worker.hpp>
 #include <coppice/pool/internal/work_item.hpp>

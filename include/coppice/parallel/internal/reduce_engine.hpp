@@ -50,6 +50,24 @@ void add_elements(std::optional<T>& sum, Index i, std::ptrdiff_t count, At at, O
     sum.emplace(std::move(total));
 }
 
+// The functions of an element, and of the elements at an index of two ranges, in a loop. They
+// refer to f unless a copy is cheap.
+template <class F, class It>
+struct element_function {
+    loop_function<F> f;
+    lasting_result_t<F, std::iter_reference_t<It>> operator()(It i) { return f(*i); }
+};
+template <class F, class It, class It2>
+struct element_pair_function {
+    loop_function<F> f;
+    It first;
+    It2 first2;
+    lasting_result_t<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> operator()(
+        std::ptrdiff_t i) {
+        return f(*internal::behind(first, i), *internal::behind(first2, i));
+    }
+};
+
 // Returns op(init, sum of op over at(0) ... at(count - 1)), or nothing if it is not complete.
 template <class T, class Index, class At, class Op>
 std::optional<T> reduce_all(Index first, std::iter_difference_t<Index> count, T init, At at,
@@ -78,12 +96,8 @@ struct transform_reduce_description {
         const auto count = std::ranges::distance(first, last);
         return [first, count, init = std::move(init), op = projected_function<Op>{std::move(op)},
                 f = projected_function<F>{std::move(f)}]() mutable {
-            return internal::reduce_all(
-                first, count, std::move(init),
-                [call = loop_function<projected_function<F>>(f)](It i) mutable -> decltype(auto) {
-                    return call(*i);
-                },
-                op);
+            return internal::reduce_all(first, count, std::move(init),
+                                        element_function<projected_function<F>, It>{f}, op);
         };
     }
     template <std::ranges::forward_range R, class T, class Op, class F>
@@ -112,8 +126,7 @@ struct transform_reduce_description {
                                               std::ranges::range_reference_t<R2>>>
     static auto bind(R&& r, R2&& r2, T init, Op op = {}, F f = {}) {
         const auto first = std::ranges::begin(r);
-        const auto count =
-            std::min<std::ptrdiff_t>(std::ranges::distance(r), std::ranges::distance(r2));
+        const auto count = std::min(internal::size_of(r), internal::size_of(r2));
         return bind(
             first, std::ranges::next(first, static_cast<std::ranges::range_difference_t<R>>(count)),
             std::ranges::begin(r2), std::move(init), std::move(op), std::move(f));
@@ -123,15 +136,10 @@ private:
     template <class It, class It2, class T, class Op, class F>
     static std::optional<T> of_two(It first, std::iter_difference_t<It> count, It2 first2, T init,
                                    Op& op, F& f) {
-        using difference = std::iter_difference_t<It>;
         if constexpr (random_access<It, It2>) {
-            return internal::reduce_all(
-                difference(0), count, std::move(init),
-                [first, first2,
-                 call = loop_function<F>(f)](difference i) mutable -> decltype(auto) {
-                    return call(first[i], first2[static_cast<std::iter_difference_t<It2>>(i)]);
-                },
-                op);
+            return internal::reduce_all(std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
+                                        std::move(init),
+                                        element_pair_function<F, It, It2>{f, first, first2}, op);
         } else {
             if (count != 0 && internal::leaves_out()) return std::nullopt;
             for (; count != 0; --count, ++first, ++first2) {
@@ -143,6 +151,8 @@ private:
 };
 
 struct reduce_description {
+    static constexpr std::size_t ranges_max = 1;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, class T = std::iter_value_t<It>,
               class Op = std::plus<>>
         requires reduces<Op, T, std::iter_reference_t<It>>
@@ -191,6 +201,8 @@ struct equal_to_value {
 // Makes the description of an algorithm with a value from that with a predicate.
 template <class Description>
 struct with_value {
+    static constexpr std::size_t ranges_max = 1;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, class T,
               class Proj = std::identity>
         requires projected_predicate<equal_to_value<T>, Proj, It>

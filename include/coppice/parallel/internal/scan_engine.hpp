@@ -63,10 +63,8 @@ public:
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (b + 1 == sums_.size()) return;
         loop_function<Op> op = op_;
-        loop_function<F> f = f_;
-        internal::add_elements(
-            sums_[b], at(from), static_cast<std::ptrdiff_t>(to - from),
-            [&f](It i) -> decltype(auto) { return f(*i); }, op);
+        internal::add_elements(sums_[b], at(from), static_cast<std::ptrdiff_t>(to - from),
+                               element_function<F, It>{f_}, op);
     }
     // Replaces the sum of each block by the sum of all elements before it.
     void combine(std::size_t first, std::size_t blocks) {
@@ -154,6 +152,8 @@ using transformed_value_t =
     std::remove_cvref_t<std::invoke_result_t<F&, std::iter_reference_t<It>>>;
 
 struct transform_inclusive_scan_description {
+    static constexpr std::size_t ranges_max = 2;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
               class Op, class F>
         requires scans<Op, transformed_value_t<F, It>, F, It>
@@ -188,6 +188,8 @@ struct transform_inclusive_scan_description {
 };
 
 struct inclusive_scan_description {
+    static constexpr std::size_t ranges_max = 2;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
               class Op = std::plus<>>
         requires scans<Op, std::iter_value_t<It>, std::identity, It>
@@ -218,6 +220,8 @@ struct inclusive_scan_description {
 };
 
 struct transform_exclusive_scan_description {
+    static constexpr std::size_t ranges_max = 2;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
               class T, class Op, class F>
         requires scans<Op, T, F, It>
@@ -235,6 +239,8 @@ struct transform_exclusive_scan_description {
 };
 
 struct exclusive_scan_description {
+    static constexpr std::size_t ranges_max = 2;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
               class T, class Op = std::plus<>>
         requires scans<Op, T, std::identity, It>

@@ -4,6 +4,7 @@
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 #include <coppice/pool/fork_join.hpp>
 
 #include <algorithm>

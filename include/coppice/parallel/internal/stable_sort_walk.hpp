@@ -192,6 +192,10 @@ private:
 
 template <class It, class Less>
 void stable_sort_in_place(sort_control& control, It first, It last, Less& less) {
+    if (control.is_over()) {
+        control.leave_out();
+        return;
+    }
     if (length(first, last) <= 16) {
         failure_guard failed(control);
         if (first != last) insertion_sort(first, std::next(first), last, less);

@@ -19,14 +19,15 @@ namespace coppice::parallel::internal {
 // Writes f(*first) and so on to `out`. Returns false if a stop request left elements out.
 template <class It, class Out, class F>
 bool write_each(It first, std::iter_difference_t<It> count, Out out, F& f) {
-    using difference = std::iter_difference_t<It>;
     if constexpr (random_access<It, Out>) {
-        return internal::for_parts(difference(0), count,
-                                   [first, out, &f](difference from, difference to) {
+        return internal::for_parts(std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
+                                   [first, out, &f](std::ptrdiff_t from, std::ptrdiff_t to) {
                                        loop_function<F> call = f;
-                                       Out o = out + static_cast<std::iter_difference_t<Out>>(from);
-                                       const It last = first + to;
-                                       for (It i = first + from; i != last; ++i, ++o) *o = call(*i);
+                                       Out o = internal::behind(out, from);
+                                       const It last = internal::behind(first, to);
+                                       for (It i = internal::behind(first, from); i != last;
+                                            ++i, ++o)
+                                           *o = call(*i);
                                    });
     } else {
         if (count == 0) return true;
@@ -38,15 +39,17 @@ bool write_each(It first, std::iter_difference_t<It> count, Out out, F& f) {
 
 template <class It, class It2, class Out, class F>
 bool write_each(It first, std::iter_difference_t<It> count, It2 first2, Out out, F& f) {
-    using difference = std::iter_difference_t<It>;
     if constexpr (random_access<It, It2, Out>) {
         return internal::for_parts(
-            difference(0), count, [first, first2, out, &f](difference from, difference to) {
+            std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
+            [first, first2, out, &f](std::ptrdiff_t from, std::ptrdiff_t to) {
                 loop_function<F> call = f;
-                It2 j = first2 + static_cast<std::iter_difference_t<It2>>(from);
-                Out o = out + static_cast<std::iter_difference_t<Out>>(from);
-                const It last = first + to;
-                for (It i = first + from; i != last; ++i, ++j, ++o) *o = call(*i, *j);
+                It2 j = internal::behind(first2, from);
+                Out o = internal::behind(out, from);
+                const It last = internal::behind(first, to);
+                for (It i = internal::behind(first, from); i != last; ++i, ++j, ++o) {
+                    *o = call(*i, *j);
+                }
             });
     } else {
         if (count == 0) return true;
@@ -61,8 +64,8 @@ template <class T>
 std::optional<T> if_complete(bool complete, T value) {
     return complete ? std::optional<T>(std::move(value)) : std::nullopt;
 }
-template <class It>
-It behind_out(It first, std::ptrdiff_t count) {
+template <class It, class Count>
+It behind_out(It first, Count count) {
     return std::ranges::next(first, static_cast<std::iter_difference_t<It>>(count));
 }
 
@@ -112,8 +115,7 @@ struct transform_description {
                                                             output_iterator_t<Out>>;
         const auto first = std::ranges::begin(r);
         const auto first2 = std::ranges::begin(r2);
-        const auto shorter =
-            std::min<std::ptrdiff_t>(std::ranges::distance(r), std::ranges::distance(r2));
+        const auto shorter = std::min(internal::size_of(r), internal::size_of(r2));
         const auto count =
             static_cast<std::ranges::range_difference_t<R>>(internal::output_count(shorter, out));
         const auto to = internal::output_begin(out);
@@ -143,6 +145,8 @@ struct copy_description {
 };
 
 struct fill_description {
+    static constexpr std::size_t ranges_max = 1;
+
     template <std::forward_iterator It, std::sentinel_for<It> End, class T>
         requires std::indirectly_writable<It, const T&>
     static auto bind(It first, End last, T value) {

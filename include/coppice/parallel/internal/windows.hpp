@@ -15,6 +15,7 @@
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/base/saturating.hpp>
+#include <coppice/parallel/internal/namespaces.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/parallel.hpp>
 
@@ -68,7 +69,8 @@ private:
     // the number of elements.
     std::size_t walk_chunk(std::size_t from, std::size_t left) {
         const std::uint64_t known = state_.chunk();
-        const std::uint64_t count = state_.run(left, [this, from](std::uint64_t n) {
+        time_point time = loop_state::now();
+        const std::uint64_t count = state_.run(left, time, [this, from](std::uint64_t n) {
             steps_.direct(from, from + static_cast<std::size_t>(n));
         });
         learned_ = learned_ || state_.chunk() <= known;

@@ -9,9 +9,10 @@
 //   watched_   the tick for which the alarm is set; never if it is not set; 0 while the round is
 //              queued or runs. The round looks at the wheel again before it ends
 //
-// The end. Each worker that ends closes the gate, waits until no other thread is inside, and stops
-// all timers. A timer that another thread starts later is stopped at once; one that a worker starts
-// is in the wheel when that worker ends. Pool_timers.hpp has the phases of a timer. Source: ours.
+// The end. Each worker that ends closes the gate, waits until no thread is inside, and stops all
+// timers. A timer that is started later is stopped at once, also on a worker that still runs: it
+// may wait for the timer, and then it would never end itself. Pool_timers.hpp has the phases of a
+// timer. Source: ours.
 
 #include <coppice/base/internal/gate.hpp>
 #include <coppice/base/internal/process_timer.hpp>
@@ -38,19 +39,15 @@ private:
     }
 };
 
-// The thread that calls: a worker of the pool, or another one.
-enum class timer_caller : bool { other, worker };
-
 // Threads: any, for every member, except where noted.
 class [[gnu::visibility("default")]] contract_timers : immovable {
 public:
     explicit contract_timers(contract_scheduler group) noexcept;
 
     // The three steps of a timer's operation, as in basic_pool.
-    [[nodiscard]] bool begin(contract_timer& timer, timer_caller caller) noexcept;
-    void arm(contract_timer& timer, std::int64_t when, std::int64_t now,
-             timer_caller caller) noexcept;
-    void stop(contract_timer& timer, timer_caller caller) noexcept;
+    [[nodiscard]] bool begin(contract_timer& timer) noexcept;
+    void arm(contract_timer& timer, std::int64_t when, std::int64_t now) noexcept;
+    void stop(contract_timer& timer) noexcept;
 
     // Called by each worker as it ends, when the group has ended: stops all timers.
     void stop_all() noexcept;
@@ -75,7 +72,7 @@ private:
     static void enqueue(contract_scheduler group, item_chain& ended) noexcept;
 
     const contract_scheduler group_;
-    gate entry_;  // for threads that are not workers; closed by the first worker that ends
+    gate entry_;  // for calls that arm or stop a timer; closed by the first worker that ends
     timer_shard wheel_{biased_lock::initially::shared};
     std::mutex watch_mutex_;
     std::uint64_t watched_ = timer_shard::never;  // see above; guarded by watch_mutex_

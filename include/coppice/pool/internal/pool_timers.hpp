@@ -44,6 +44,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -191,7 +192,11 @@ public:
     static tick_type tick_at(std::int64_t now) noexcept {
         return static_cast<tick_type>(now) >> tick_bits;
     }
+    // Returns the time of a tick. The last tick, that of instant::never(), is beyond all times: its
+    // time is the latest one.
     static std::int64_t nanoseconds_of(tick_type tick) noexcept {
+        constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max();
+        if (tick > static_cast<tick_type>(latest) >> tick_bits) return latest;
         return static_cast<std::int64_t>(tick << tick_bits);
     }
 

@@ -10,12 +10,11 @@
 //   1. The callback that has just run still exists. The requester first claims the next one, and
 //   only
 //      then marks the previous one as done. Until then the destructor of the previous one waits.
-//   2. The callback has removed itself, and its destructor must not wait. It hands the source over
-//   to
-//      the next filled slot, which is marked as watched. The callback in that slot can be removed
-//      as usual, without waiting for a function. But its remover finds the mark, and must pass it
-//      on to a later filled slot or, if there is none, tell the requester. The requester reads that
-//      in its own frame (running.hpp), so it need not touch a source that may be gone.
+//   2. The callback has removed itself, and its destructor must not wait. It hands the source
+//      over to the next filled slot, which is marked as watched. The callback in that slot can be
+//      removed as usual, without waiting for a function. But its remover finds the mark, and must
+//      pass it on to a later filled slot or, if there is none, tell the requester. The requester
+//      reads that in its own frame (running.hpp), so it need not touch a source that may be gone.
 //
 //   requester, callback i removed itself:                    hand_over
 //     away; the first filled slot k > i: watched             none: the requester is told to leave

@@ -16,9 +16,8 @@
 //
 // A request may also have these members:
 //
-//   bool try_soon()                 as try_now(); if the object is not ready, also looks again for
-//   a
-//                                   moment, because the other side may be about to come
+//   bool try_soon()                 as try_now(); if the object is not ready, also looks again
+//                                   for a moment, because the other side may be about to come
 //   void end_early()                called outside the lock if the wait ends before attempt(), by a
 //                                   stop or a refusal: does what the operation does all the same
 //   bool waits(waiter_type&)        inside the lock: the waiter is linked so that unlink() may take

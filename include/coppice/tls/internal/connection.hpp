@@ -4,10 +4,10 @@
 // share it. Everything here is used on the loop's thread.
 
 #include <coppice/base/internal/check.hpp>
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/tls/engine.hpp>
+#include <coppice/tls/internal/namespaces.hpp>
 #include <coppice/tls/internal/record_memory.hpp>
 
 #include <array>

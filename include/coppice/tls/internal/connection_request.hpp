@@ -10,12 +10,12 @@
 // other operation's, or the work elsewhere. A stop ends that; what the engine has is kept, and
 // the next operation goes on there.
 
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/tls/internal/connection.hpp>
 #include <coppice/tls/internal/in_place.hpp>
+#include <coppice/tls/internal/namespaces.hpp>
 
 #include <cerrno>
 #include <cstddef>

@@ -1,11 +1,11 @@
 // handshake_on: the request of a handshake whose computation runs on a scheduler.
 #pragma once
 
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/tls/internal/namespaces.hpp>
 #include <coppice/tls/internal/stream_requests.hpp>
 
 #include <utility>

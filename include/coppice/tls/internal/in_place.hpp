@@ -5,11 +5,10 @@
 // destroy the operation. Nothing is allocated.
 
 #include <coppice/stop/inplace.hpp>
+#include <coppice/tls/internal/namespaces.hpp>
 #include <coppice/token/completion.hpp>
 #include <coppice/token/internal/completion_env.hpp>
 #include <coppice/token/signature.hpp>
-
-#include <coppice/base/internal/namespaces.hpp>
 
 #include <system_error>
 #include <type_traits>

@@ -3,8 +3,8 @@
 // A thread keeps a few of these for its next operation, so that an operation allocates nothing in
 // steady state, and an idle connection has none.
 
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/tls/engine.hpp>
+#include <coppice/tls/internal/namespaces.hpp>
 
 #include <cstddef>
 #include <span>

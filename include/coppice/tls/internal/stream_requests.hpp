@@ -1,9 +1,9 @@
 // The requests of stream.hpp: handshake, receive, send, send_all, shutdown_send, and shutdown.
 #pragma once
 
-#include <coppice/base/internal/namespaces.hpp>
 #include <coppice/tls/error.hpp>
 #include <coppice/tls/internal/connection_request.hpp>
+#include <coppice/tls/internal/namespaces.hpp>
 
 #include <algorithm>
 #include <array>

@@ -85,7 +85,7 @@ public:
             *scope->last_ = &callback;
             scope->last_ = &callback.next;
         } else {
-            const callback_scope first;
+            callback_scope first;  // run_or_queue() changes it
             run(callback);
         }
     }
@@ -96,7 +96,7 @@ public:
         if (innermost() != nullptr) {
             f();
         } else {
-            const callback_scope first;
+            callback_scope first;  // run_or_queue() changes it
             f();
         }
     }
