@@ -19,6 +19,8 @@ struct wish {
     std::string subject = "server";
     long begins = -3600;  // seconds from now
     long ends = 3600;
+    std::string usage = {};     // extended: clientAuth, ...
+    std::string raw_name = {};  // a name of DNS with any bytes, instead of `names`
 };
 
 inline std::string text_in(BIO* bio) {
@@ -40,6 +42,15 @@ public:
         const key_pointer key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
         const certificate_pointer made = make(*key, w, false);
         return {.chain = pem_of(made.get()), .key = pem_of(key.get())};
+    }
+    // The same through a certificate between the two, which may or may not issue others.
+    tls::certificate issue_through_another(bool may_issue, const wish& w = {}) const {
+        const authority another("another");
+        const certificate_pointer between =
+            make(*another.key_, {.names = "", .subject = "another"}, may_issue);
+        tls::certificate made = another.issue(w);
+        made.chain += pem_of(between.get());
+        return made;
     }
     // A certificate that is its own issuer, and has the names of a server.
     static tls::certificate self_signed() {
@@ -72,6 +83,16 @@ private:
         X509_add_ext(&certificate, e, -1);
         X509_EXTENSION_free(e);
     }
+    static void add_raw_name(X509& certificate, const std::string& name) {
+        ASN1_IA5STRING* const text = ASN1_IA5STRING_new();
+        ASN1_STRING_set(text, name.data(), static_cast<int>(name.size()));
+        GENERAL_NAME* const general = GENERAL_NAME_new();
+        GENERAL_NAME_set0_value(general, GEN_DNS, text);
+        GENERAL_NAMES* const all = GENERAL_NAMES_new();
+        sk_GENERAL_NAME_push(all, general);
+        X509_add1_ext_i2d(&certificate, NID_subject_alt_name, all, 0, 0);
+        GENERAL_NAMES_free(all);
+    }
     certificate_pointer make(EVP_PKEY& key, const wish& w, bool issues) const {
         static long serial = 1;
         certificate_pointer made(X509_new(), &X509_free);
@@ -83,7 +104,12 @@ private:
         set_name(X509_get_issuer_name(made.get()), name_);
         X509_set_pubkey(made.get(), &key);
         extend(*made, NID_basic_constraints, issues ? "critical,CA:TRUE" : "CA:FALSE");
-        if (!w.names.empty()) extend(*made, NID_subject_alt_name, w.names);
+        if (!w.usage.empty()) extend(*made, NID_ext_key_usage, w.usage);
+        if (!w.raw_name.empty()) {
+            add_raw_name(*made, w.raw_name);
+        } else if (!w.names.empty()) {
+            extend(*made, NID_subject_alt_name, w.names);
+        }
         X509_sign(made.get(), key_.get(), EVP_sha256());
         return made;
     }
