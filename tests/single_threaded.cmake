@@ -21,5 +21,5 @@ list(APPEND coppice_tests_left_out
     pool/topology
     stop/concepts
     task/task_stop task/wait_for_tasks
-    tls/engine tls/hostile tls/memory tls/stop
+    tls/certificates tls/end tls/engine tls/hostile tls/key_messages tls/memory tls/pieces tls/stop
     trace/event_log trace/histogram)

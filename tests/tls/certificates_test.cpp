@@ -1,4 +1,4 @@
-// Certificates of hostile or careless peers: names that only look right, and who may issue what.
+// Certificates of hostile or careless peers: names that only look right, and issuers that are none.
 #include "pair.hpp"
 
 #include <coppice/tls/engine.hpp>

@@ -1,5 +1,6 @@
 // The engine against peers that break off, lie, and flood; and without memory.
 #include "pair.hpp"
+#include "records.hpp"
 
 #include <coppice/tls/engine.hpp>
 #include <coppice/tls/error.hpp>
@@ -10,6 +11,8 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -140,7 +143,9 @@ struct wild_client {
         : context(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free), ssl(nullptr, &SSL_free) {
         SSL_CTX_set_min_proto_version(context.get(), version);
         SSL_CTX_set_max_proto_version(context.get(), version);
+        record_maker::watch(*context);
         ssl.reset(SSL_new(context.get()));
+        records.watch(*ssl);
         in = BIO_new(BIO_s_mem());
         out = BIO_new(BIO_s_mem());
         SSL_set_bio(ssl.get(), in, out);
@@ -165,6 +170,7 @@ struct wild_client {
     }
     std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context;
     std::unique_ptr<SSL, decltype(&SSL_free)> ssl;
+    record_maker records;
     BIO* in = nullptr;
     BIO* out = nullptr;
 };
@@ -193,6 +199,50 @@ TEST(tls_hostile, a_flood_of_key_updates_is_held_up_by_the_room_and_loses_nothin
     EXPECT_EQ(server.last.what, tls::step::needs_input) << server.last.error.message();
     EXPECT_EQ(got, "after");
     EXPECT_GT(held_up, 0);
+}
+
+// What a server makes of records that a client sends after the handshake.
+std::string made_of(const std::vector<std::pair<std::string, char>>& records, bool is_told = true) {
+    const usual u;
+    side server{tls::engine(tls::server_context(u.server))};
+    wild_client client(TLS1_3_VERSION);
+    EXPECT_TRUE(client.shake(server));
+    for (const auto& [content, type] : records) server.come(client.records.seal(content, type));
+    const std::string got = server.receive_all();
+    if (server.last.what != tls::step::failed) return got;
+    EXPECT_EQ(got, "");
+    EXPECT_EQ(server.take_written().empty(), !is_told);  // the alert
+    EXPECT_EQ(server.engine.send(bytes_in("x")).error, server.last.error);
+    return "refused: " + server.last.error.message();
+}
+
+TEST(tls_hostile, records_that_tls_does_not_allow_are_refused_and_told) {
+    const std::string largest(16'384, 'x');
+    constexpr char alert = 21, handshake = 22, bytes = 23;
+    using records = std::vector<std::pair<std::string, char>>;
+    EXPECT_EQ(made_of({{"a ", bytes}, {"", bytes}, {"text", bytes}}), "a text");
+    EXPECT_EQ(made_of({{largest, bytes}, {largest, bytes}}), largest + largest);
+    EXPECT_EQ(made_of({{largest + 'x', bytes}}), "refused: data length too long");
+    EXPECT_EQ(made_of({{std::string(16'700, 'x'), bytes}}), "refused: packet length too long");
+    EXPECT_EQ(made_of(records(40, {"", bytes})), "refused: record too small");
+    EXPECT_EQ(made_of({{std::string(100, '\0'), '\0'}}).substr(0, 7), "refused");  // without a type
+    for (const char type : {'\x14', '\x18', '\x1a', '\x7f'})
+        EXPECT_EQ(made_of({{"\1", type}}).substr(0, 7), "refused") << static_cast<int>(type);
+    // Messages of a handshake, where there is no handshake.
+    for (const char* const bad : {"\1", "\2", "\4", "\x08", "\x0b", "\x0d", "\x14", "\x19"}) {
+        const std::string message = bad + std::string("\0\0\4text", 7);
+        EXPECT_EQ(made_of({{message, handshake}}).substr(0, 7), "refused") << int(*bad);
+    }
+    EXPECT_EQ(made_of({{"", handshake}}).substr(0, 7), "refused");
+    const std::string update("\x18\0\0\1", 4);
+    EXPECT_EQ(made_of({{update + '\2', handshake}}).substr(0, 7), "refused");
+    EXPECT_EQ(made_of({{"\x18" + std::string("\0\0\2\0\0", 5), handshake}}).substr(0, 7),
+              "refused");
+    EXPECT_EQ(made_of({{update, handshake}, {"text", bytes}}).substr(0, 7), "refused");
+    EXPECT_EQ(made_of({{update + '\0' + update + '\0', handshake}}).substr(0, 7), "refused");
+    EXPECT_EQ(made_of({{"\1", alert}}).substr(0, 7), "refused");
+    EXPECT_EQ(made_of({{"\2\x28\2", alert}}).substr(0, 7), "refused");
+    EXPECT_EQ(made_of({{"\2\x28", alert}}, false), "refused: sslv3 alert handshake failure");
 }
 
 TEST(tls_hostile, a_renegotiation_is_refused_and_the_connection_goes_on) {

@@ -1,47 +1,18 @@
 // Messages about keys in the middle of a stream, from peers that flood with them or break them up.
+#include "records.hpp"
 #include "streams.hpp"
 
 #include <gtest/gtest.h>
 
-#include <openssl/core_names.h>
-#include <openssl/kdf.h>
-#include <openssl/params.h>
 #include <openssl/ssl.h>
 #include <array>
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::test;
-
-using bytes_of_key = std::vector<unsigned char>;
-
-// HKDF-Expand-Label of RFC 8446 with SHA-256 and no context.
-bytes_of_key expand(const bytes_of_key& secret, const std::string& label, std::size_t size) {
-    const std::string full = "tls13 " + label;
-    std::string info{'\0', static_cast<char>(size), static_cast<char>(full.size())};
-    info += full + '\0';
-    EVP_KDF* const kdf = EVP_KDF_fetch(nullptr, "HKDF", nullptr);
-    EVP_KDF_CTX* const context = EVP_KDF_CTX_new(kdf);
-    int mode = EVP_KDF_HKDF_MODE_EXPAND_ONLY;
-    char digest[] = "SHA256";
-    bytes_of_key key = secret;
-    OSSL_PARAM params[] = {
-        OSSL_PARAM_construct_int(OSSL_KDF_PARAM_MODE, &mode),
-        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, key.data(), key.size()),
-        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info.data(), info.size()),
-        OSSL_PARAM_construct_end()};
-    bytes_of_key out(size);
-    EXPECT_EQ(EVP_KDF_derive(context, out.data(), size, params), 1);
-    EVP_KDF_CTX_free(context);
-    EVP_KDF_free(kdf);
-    return out;
-}
 
 // OpenSSL's client, which shakes hands; after that the records are made here, as no TLS library
 // would make them.
@@ -51,10 +22,9 @@ public:
         : socket_(std::move(socket)),
           context_(SSL_CTX_new(TLS_client_method()), &SSL_CTX_free),
           ssl_(nullptr, &SSL_free) {
-        SSL_CTX_set_ciphersuites(context_.get(), "TLS_AES_128_GCM_SHA256");
-        SSL_CTX_set_keylog_callback(context_.get(), &note_secret);
+        record_maker::watch(*context_);
         ssl_.reset(SSL_new(context_.get()));
-        SSL_set_app_data(ssl_.get(), this);
+        records_.watch(*ssl_);
         in_ = BIO_new(BIO_s_mem());
         out_ = BIO_new(BIO_s_mem());
         SSL_set_bio(ssl_.get(), in_, out_);
@@ -66,13 +36,10 @@ public:
             co_await come();
         }
         co_await flush();
-        key_ = expand(secret_, "key", 16);
-        iv_ = expand(secret_, "iv", 12);
     }
     // Sends a record of that type: 22 for a handshake, 23 for bytes.
     task<> send_record(std::string content, char type) {
-        content += type;
-        const std::string record = seal(content);
+        const std::string record = records_.seal(std::move(content), type);
         co_await socket_.send_all(bytes_in(record));
     }
     task<std::string> receive(std::size_t size) {
@@ -102,14 +69,6 @@ public:
     io::tcp::socket& socket() { return socket_; }
 
 private:
-    static void note_secret(const SSL* ssl, const char* line) {
-        const std::string_view text = line;
-        if (!text.starts_with("CLIENT_TRAFFIC_SECRET_0 ")) return;
-        const std::string hex(text.substr(text.rfind(' ') + 1));
-        bytes_of_key& secret = static_cast<wild_client*>(SSL_get_app_data(ssl))->secret_;
-        for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
-            secret.push_back(static_cast<unsigned char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
-    }
     task<> flush() {
         const std::string text = text_in(out_);
         (void)BIO_reset(out_);
@@ -120,32 +79,13 @@ private:
         const std::size_t n = co_await socket_.receive(std::as_writable_bytes(std::span(some)));
         BIO_write(in_, some.data(), static_cast<int>(n));
     }
-    std::string seal(const std::string& content) {
-        std::string record{'\x17', '\x03', '\x03', '\0', static_cast<char>(content.size() + 16)};
-        const auto* const plain = reinterpret_cast<const unsigned char*>(content.data());
-        const auto* const head = reinterpret_cast<const unsigned char*>(record.data());
-        bytes_of_key nonce = iv_;
-        nonce.back() = static_cast<unsigned char>(nonce.back() ^ sequence_++);
-        std::vector<unsigned char> sealed(content.size() + 16);
-        EVP_CIPHER_CTX* const c = EVP_CIPHER_CTX_new();
-        int size = 0;
-        EVP_EncryptInit_ex(c, EVP_aes_128_gcm(), nullptr, key_.data(), nonce.data());
-        EVP_EncryptUpdate(c, nullptr, &size, head, 5);
-        EVP_EncryptUpdate(c, sealed.data(), &size, plain, static_cast<int>(content.size()));
-        EVP_EncryptFinal_ex(c, sealed.data() + size, &size);
-        EVP_CIPHER_CTX_ctrl(c, EVP_CTRL_AEAD_GET_TAG, 16, sealed.data() + content.size());
-        EVP_CIPHER_CTX_free(c);
-        record.append(sealed.begin(), sealed.end());
-        return record;
-    }
 
     io::tcp::socket socket_;
     std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_;
     std::unique_ptr<SSL, decltype(&SSL_free)> ssl_;
     BIO* in_ = nullptr;
     BIO* out_ = nullptr;
-    bytes_of_key secret_, key_, iv_;
-    unsigned char sequence_ = 0;
+    record_maker records_;
 };
 
 struct wild_pair {

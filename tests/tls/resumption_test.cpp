@@ -159,9 +159,13 @@ TEST(tls_reload, connections_keep_their_context_and_new_ones_get_the_new_certifi
     joined_engines before(tls::engine(of_client, "server.example"), tls::engine(slot.get()));
     joined_engines halfway(tls::engine(of_client, "server.example"), tls::engine(slot.get()));
     before.shake();
+    (void)halfway.client.shake();
+    halfway.server.come(halfway.client.take_written());
+    (void)halfway.server.shake();
     u.server.certificates = {u.issuer.issue({.subject = "new"})};
     slot.set(tls::server_context(u.server, slot.get()));
     joined_engines after(tls::engine(of_client, "server.example"), tls::engine(slot.get()));
+    halfway.move();
     halfway.shake();
     after.shake();
     EXPECT_EQ(before.pass(before.client, before.server, "still here"), "still here");

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <chrono>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -205,6 +206,30 @@ TEST_P(tls_stream, a_client_that_is_slow_or_silent_is_given_up_at_its_limit) {
     }(server, sockets.near)));
 }
 
+TEST_P(tls_stream, a_client_that_sends_a_byte_a_minute_is_given_up_at_its_limit) {
+    if (GetParam() != io::backend::sim) GTEST_SKIP() << "it would take minutes";
+    joined_sockets sockets(loop);
+    tls::stream<> server(std::move(sockets.far), tls::server_context(u.server));
+    int sent = 0;
+    const auto drip = [&]() -> task<> {
+        for (const char c : std::string_view("\x16\x03\x01\x02\0\1\0\1\xfc\3\3", 11)) {
+            co_await loop.get_scheduler().schedule_after(1min);
+            co_await sockets.near.send_all(bytes_in(std::string_view(&c, 1)));
+            ++sent;
+        }
+    };
+    EXPECT_TRUE(run_on(loop, [](tls::stream<>& s, auto dripping) -> task<> {
+        try {
+            co_await ex::when_any(ex::timeout(s.handshake(), 5min), dripping());
+            ADD_FAILURE() << "it has shaken hands with nothing";
+        } catch (const std::system_error& error) {
+            EXPECT_EQ(error.code(), std::errc::timed_out);
+        }
+    }(server, drip)));
+    EXPECT_GE(sent, 3);
+    EXPECT_LE(sent, 5);
+}
+
 TEST_P(tls_stream, shakes_hands_on_a_pool_while_its_loop_goes_on) {
     if (GetParam() == io::backend::sim) GTEST_SKIP() << "a simulation has one thread";
     thread_pool pool({.threads = 2});
@@ -236,6 +261,42 @@ TEST_P(tls_stream, a_handshake_on_a_pool_is_stopped_and_goes_on) {
             EXPECT_EQ(co_await receive_some(s.server), "question");
         }(both, pool, i)));
     }
+}
+
+TEST_P(tls_stream, a_stream_is_destroyed_while_it_shakes_hands_on_a_pool) {
+    if (GetParam() == io::backend::sim) GTEST_SKIP() << "a simulation has one thread";
+    thread_pool pool({.threads = 1});
+    for (int i = 0; i != 20; ++i) {
+        joined_streams both(loop, u);
+        int ended = 0;
+        std::optional<tls::stream<>> server(std::move(both.server));
+        server->handshake_on(pool.get_scheduler(), [&ended](std::error_code error) {
+            ++ended;
+            if (error) EXPECT_EQ(error, std::errc::operation_canceled);
+        });
+        both.client.handshake([&ended](std::error_code) { ++ended; });
+        (void)loop.run_for(i * 50us);
+        server.reset();
+        loop.run();
+        loop.restart();
+        EXPECT_EQ(ended, 2);
+    }
+}
+
+// A scheduler that takes nothing.
+struct ended_scheduler {
+    using scheduler_concept = ex::scheduler_tag;
+    bool operator==(const ended_scheduler&) const noexcept = default;
+    auto schedule() const noexcept { return ex::just_stopped(); }
+};
+
+TEST_P(tls_stream, the_loop_shakes_hands_if_the_scheduler_has_ended) {
+    joined_streams both(loop, u);
+    int good = 0;
+    for (tls::stream<>* each : {&both.client, &both.server})
+        each->handshake_on(ended_scheduler(), [&good](std::error_code ec) { good += !ec ? 1 : 0; });
+    loop.run();
+    EXPECT_EQ(good, 2);
 }
 
 TEST_P(tls_stream, a_stream_moves_while_its_operations_are_pending) {

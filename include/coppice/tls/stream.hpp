@@ -14,6 +14,7 @@
 // Next has receive(), send(), close(), is_open(), and owner(), as an io::stream has them. Threads:
 // as for a socket: any thread may start operations, and the rest is for the loop's thread.
 
+#include <coppice/exec/scheduler.hpp>
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/tls/context.hpp>
@@ -69,7 +70,7 @@ public:
     // Shakes hands likewise, and computes on a scheduler, such as a pool's, so that the loop goes
     // on meanwhile. A stop waits for a computation that has begun. If the scheduler has ended, the
     // loop computes. Lifetime: the context must live until the operation has ended.
-    template <class Scheduler, class Token = use_await_t>
+    template <execution::scheduler Scheduler, class Token = use_await_t>
     auto handshake_on(Scheduler scheduler, Token&& token = {}) noexcept(nothrow_token<Token>) {
         using request = internal::handshake_on_request<Next, Scheduler>;
         return io::initiate<request>({on_.get(), scheduler}, static_cast<Token&&>(token));
