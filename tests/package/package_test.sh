@@ -80,7 +80,11 @@ if [ -e "$prefix/$libdir/libcoppice_tls.a" ]; then
         -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
     quietly cmake --build "$work/tls"
     [ "$("$work/tls/consumer")" = "refused" ] || fail "the consumer of the component tls is wrong"
-    ok "find_package(coppice COMPONENTS tls) builds and runs a program"
+    eval "quietly '$compiler' -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
+        -Wno-sign-conversion -Werror '$source/tests/package/consumer_tls/main.cpp' \
+        $(pkg-config --cflags --libs coppice_tls) -o '$work/tls/by_pkg_config'"
+    [ "$("$work/tls/by_pkg_config")" = "refused" ] || fail "coppice_tls.pc builds a wrong program"
+    ok "find_package(coppice COMPONENTS tls) and pkg-config coppice_tls build and run a program"
 fi
 
 for flags in "-fno-rtti -DNDEBUG" "-std=c++23 -O2 -flto -march=native"; do
