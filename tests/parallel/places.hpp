@@ -1,9 +1,7 @@
 // The places where the tests run each algorithm, and random input of several sizes.
 #pragma once
 
-#include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/parallel/on.hpp>
-#include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/default_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
@@ -18,25 +16,23 @@ inline coppice::thread_pool& pool() {
     return instance;
 }
 
-// Calls check() and check(on(pool)), on this thread and on workers.
+// Calls check() on this thread, for the default pool, and on a worker of a pool of three.
 template <class Check>
 void on_pools(Check check) {
     check();
-    check(coppice::parallel::on(pool()));
-    pool().run([&check] { check(coppice::parallel::on(pool())); });
+    pool().run([&check] { check(); });
 }
 
-// Calls check(where...) for each kind of place.
+// Calls check(where...) for a pool and a scheduler as well. Each kind of place is an instance of
+// all that check calls: for_each_test has the other kinds.
 template <class Check>
 void everywhere(Check check) {
-    static coppice::contract_pool contracts(1);
     using coppice::parallel::on;
     on_pools(check);
+    check(on(pool()));
     check(on(pool().get_scheduler()));
-    check(on(contracts));
-    check(on(coppice::execution::inline_scheduler()));
     pool().run([&check] {
-        check();
+        check(on(pool()));
         check(on(pool().get_scheduler()));
         check(on(coppice::default_pool()));
     });

@@ -18,7 +18,7 @@ namespace {
 namespace parallel = coppice::parallel;
 
 TEST(parallel_views, indices_of_any_integer_type_are_walked_side_by_side) {
-    places::everywhere([](auto... where) {
+    places::on_pools([](auto... where) {
         const auto walk = [where...](auto zero) {
             using index = decltype(zero);
             const auto indices = std::views::iota(zero, index(100));
@@ -57,7 +57,7 @@ TEST(parallel_views, indices_of_any_integer_type_are_walked_side_by_side) {
 }
 
 TEST(parallel_views, sums_of_temporary_elements_refer_to_none_of_them) {
-    places::everywhere([](auto... where) {
+    places::on_pools([](auto... where) {
         const auto words = std::views::iota(0, 2'000) | std::views::transform([](int x) {
                                return std::to_string(x) + " is a number in a long word";
                            });
