@@ -20,7 +20,8 @@ if(COPPICE_TLS)
     install(TARGETS coppice_tls EXPORT coppiceTlsTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
-        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+        FILE_SET internal DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
     install(EXPORT coppiceTlsTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir}
         COMPONENT development)
 endif()
