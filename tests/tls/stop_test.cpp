@@ -8,6 +8,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -25,9 +26,8 @@ public:
 
     int stops = 0;
 
-    // Repeats the operation until it has not been stopped.
-    template <class Make>
-    task<std::size_t> persist(Make make) {
+    // Repeats the operation until it has not been stopped. It is made anew each time.
+    task<std::size_t> persist(const std::function<task<std::size_t>()>& make) {
         for (;;) {
             inplace_stop_source source;
             const auto stop = [&source]() noexcept { source.request_stop(); };
@@ -38,29 +38,32 @@ public:
             ++stops;
         }
     }
-    // The same for an operation without a value.
-    template <class Make>
-    task<> persist_to_end(Make make) {
-        const auto one = []() noexcept { return std::size_t(1); };
-        co_await persist([make, one] { return make() | ex::then(one); });
-    }
 
     task<> shake(tls::stream<>& s) {
-        co_await persist_to_end([&s] { return s.handshake(); });
+        co_await persist([&s]() -> task<std::size_t> {
+            co_await s.handshake();
+            co_return 1;
+        });
     }
     task<> send(tls::stream<>& to, std::string_view text) {
         while (!text.empty()) {
             const std::string_view some = text.substr(0, 1 + random_() % 20'000);
-            text.remove_prefix(co_await persist([&] { return to.send(bytes_in(some)); }));
+            text.remove_prefix(co_await persist([&to, some]() -> task<std::size_t> {
+                co_return co_await to.send(bytes_in(some));
+            }));
         }
-        co_await persist_to_end([&to] { return to.shutdown_send(); });
+        co_await persist([&to]() -> task<std::size_t> {
+            co_await to.shutdown_send();
+            co_return 1;
+        });
     }
     task<> receive(tls::stream<>& from, std::string& text) {
         for (;;) {
             std::array<char, 3000> some;
             const std::span<std::byte> into =
                 std::as_writable_bytes(std::span(some).first(1 + random_() % some.size()));
-            const std::size_t n = co_await persist([&] { return from.receive(into); });
+            const std::size_t n = co_await persist(
+                [&from, into]() -> task<std::size_t> { co_return co_await from.receive(into); });
             if (n == 0) co_return;
             text.append(some.data(), n);
         }
