@@ -16,6 +16,16 @@ install(TARGETS coppice EXPORT coppiceTargets
 install(EXPORT coppiceTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir}
     COMPONENT development)
 
+if(COPPICE_TLS)
+    install(TARGETS coppice_tls EXPORT coppiceTlsTargets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
+        FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
+        FILE_SET internal DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
+    install(EXPORT coppiceTlsTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir}
+        COMPONENT development)
+endif()
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/coppiceConfig.cmake.in coppiceConfig.cmake
     INSTALL_DESTINATION ${coppice_package_dir} NO_SET_AND_CHECK_MACRO)
 # Before 1.0 a minor version may change the interface.
@@ -45,6 +55,15 @@ endif()
 configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice.pc.in coppice.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice.pc
     DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+if(COPPICE_TLS)
+    set(coppice_pc_openssl "")
+    if(NOT BUILD_SHARED_LIBS)
+        set(coppice_pc_openssl " -lssl -lcrypto")
+    endif()
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice_tls.pc.in coppice_tls.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice_tls.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endif()
 
 # The script that makes gdb's output readable: `source` it, see docs/debugging.md.
 install(FILES ${PROJECT_SOURCE_DIR}/packaging/gdb/coppice-gdb.py

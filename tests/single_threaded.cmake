@@ -30,6 +30,7 @@ list(APPEND coppice_tests_left_out
     task/aligned_result task/change_scheduler task/generator task/generator_cost task/generator_uses
     task/shared_task task/shared_task_cost task/shared_task_waiters task/task_stop
     task/wait_for_tasks
+    tls/certificates tls/end tls/engine tls/hostile tls/key_messages tls/memory tls/pieces tls/stop
     token/async_generator token/async_generator_cost token/async_generator_next
     token/async_generator_stops
     trace/event_log trace/histogram)

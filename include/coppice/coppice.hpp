@@ -17,6 +17,11 @@
 #include <coppice/trace.hpp>
 #include <coppice/version.hpp>
 
+// The component tls: for programs that link it.
+#if defined(COPPICE_WITH_TLS) && __has_include(<coppice/tls.hpp>)
+#include <coppice/tls.hpp>
+#endif
+
 // A library that was built without http: CMake says so, and does not install its headers.
 #if !defined(COPPICE_WITHOUT_HTTP) && __has_include(<coppice/http.hpp>)
 #include <coppice/http.hpp>

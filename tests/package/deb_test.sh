@@ -38,6 +38,9 @@ for file in usr/include/coppice/coppice.hpp usr/include/coppice/version.hpp libc
     coppiceConfig.cmake coppice.pc; do
     grep -qF "$file" "$work/contents" || fail "$file is not in libcoppice-dev"
 done
+if grep -qF libcoppice_tls.a "$work/contents"; then
+    field "$development" Depends "(^|, )libssl-dev \\(>= 3\\)"
+fi
 if grep -vE ' \./(usr/)?$| \./usr/(include|lib|share)(/|$)' "$work/contents" >&2; then
     fail "libcoppice-dev has files in unexpected places"
 fi

@@ -135,6 +135,7 @@ inline constexpr seam seams[] = {
     {"task", "exec/internal/refused_await.hpp", "the messages of what cannot be awaited"},
     {"task", "exec/internal/starting.hpp", "starts without growing the stack"},
     {"task", "exec/internal/stop_registration.hpp", "no cost for unstoppable waiters"},
+    {"tls", "token/internal/completion_env.hpp", "what a waiter tells its operation"},
     {"token", "exec/internal/allocate.hpp", "which allocator an operation takes"},
     {"token", "exec/internal/linked_stop.hpp", "a stop source linked to the receiver's token"},
     {"token", "exec/internal/starting.hpp", "starts without growing the stack"},

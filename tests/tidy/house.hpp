@@ -25,6 +25,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"sync", {"base", "stop", "exec", "task", "token"}},
         {"graph", {"base", "trace", "stop", "exec", "pool", "token", "sync"}},
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
+        {"tls", {"base", "stop", "exec", "task", "token", "io"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
     };
     return table;
