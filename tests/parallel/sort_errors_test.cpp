@@ -1,5 +1,6 @@
 // Sorts, merge, and partitions when a comparator or a move throws, a comparator contradicts itself,
 // or a stop request comes. No object is lost, and none is duplicated.
+#include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/parallel/merge.hpp>
 #include <coppice/parallel/partition.hpp>
 #include <coppice/parallel/sort.hpp>

@@ -176,7 +176,7 @@ TEST(parallel_for, copies_a_function_only_if_its_call_is_const) {
     static_assert(loops_call_copy<mixed_function, int*>);
     static_assert(!loops_call_copy<mixed_function, int*, int>);
     static_assert(!loops_call_copy<mixed_function>, "not known");
-    const int k = 3;
+    int k = 3;
     const auto generic = [k](auto x) { return x + k; };
     const auto plain = [k] { return k; };
     static_assert(loops_call_copy<std::remove_const_t<decltype(plain)>>);
