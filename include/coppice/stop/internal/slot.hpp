@@ -165,7 +165,8 @@ public:
         // edge stop.done (acquire): the callback has returned
         return (word_.load(acquire) & running) == done;
     }
-    // Returns true if the callback was claimed and has not returned. Called to end a registration.
+    // Returns true if the callback was claimed and has not returned. May be stale. Called to end a
+    // registration.
     bool is_running() const noexcept { return word_.load(relaxed) == running; }  // a hint
 
     // Returns true if there is nothing to claim. Called by the winning request only.
