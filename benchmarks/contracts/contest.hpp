@@ -1,5 +1,4 @@
-// The contest of the CppCon 2024 talk on work contracts: threads run tasks that are due again at
-// once.
+// The contest of the CppCon 2024 talk on work contracts, in which tasks are due again at once.
 #pragma once
 // Each of `tasks` tasks runs again and again, on the thread that takes it. A thread of a queue pops
 // a task, runs it, and pushes it. A contract runs and schedules itself. The data of a task, its

@@ -136,8 +136,8 @@ TEST(timeout, a_stop_by_a_sender_that_keeps_the_deadline_is_a_timeout) {
                   2)
             << limit.count();
     }
-    // The inner timeout asks for the outer one's deadline. So its stop after that deadline looks like
-    // a timeout.
+    // The inner timeout asks for the outer one's deadline. So its stop after that deadline looks
+    // like a timeout.
     EXPECT_EQ(fate(stops_itself(3ms) | ex::timeout(1ms) | ex::timeout(2ms)), 2);
     // The sender keeps the deadline of the outer timeout, which is the earlier one.
     EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) | ex::timeout(1ms)), 2);
