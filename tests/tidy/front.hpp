@@ -109,6 +109,7 @@ inline constexpr seam seams[] = {
     {"parallel", "exec/internal/transformation.hpp", "signatures from those of schedule"},
     {"parallel", "pool/internal/blocking_call.hpp", "a caller that waits for a worker"},
     {"parallel", "pool/internal/default_worker.hpp", "what runs off the pool moves to it"},
+    {"parallel", "pool/internal/loop_walks.hpp", "its loops are cut as those of pool"},
     {"parallel", "pool/internal/work_item.hpp", "schedules an item on the nearest pool"},
     {"pool", "contract/internal/scheduler.hpp", "contract_pool is a scheduler of contracts"},
     {"benchmarks", "pool/internal/pool_timers.hpp", "compares the locks of its wheels"},
