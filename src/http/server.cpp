@@ -183,7 +183,7 @@ server::server(server_options options, router routes)
 }
 
 server::~server() {
-    COPPICE_CHECK(!shared_->running, "a server was destroyed inside run()");
+    COPPICE_CHECK(!shared_->running, "a server was destroyed inside run(): let run() return first");
 }
 
 std::uint16_t server::port() const noexcept {
@@ -200,7 +200,9 @@ io::backend server::backend() const noexcept {
 }
 
 void server::run() {
-    COPPICE_CHECK(!shared_->running, "server::run() was called while the server was running");
+    COPPICE_CHECK(
+        !shared_->running,
+        "server::run() was called while the server was running: one thread at a time may call it");
     shared_->running = true;
     auto& loops = shared_->loops;
     try {

@@ -93,11 +93,14 @@ public:
     repeat_operation(repeat_operation&&) = delete;
     ~repeat_operation() {
         COPPICE_CHECK(!running_,
-                      "an operation of repeat_until or retry was destroyed while it was running");
+                      "an operation of repeat_until or retry was destroyed while it was running: "
+                      "keep it until it completes");
     }
 
     void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of repeat_until or retry was started twice");
+        COPPICE_CHECK(
+            !started_,
+            "an operation of repeat_until or retry was started twice: connect its sender again");
         started_ = true;
         run();
     }

@@ -196,8 +196,9 @@ private:
 
 inline bool event_loop::start_here(ring_operation& op) noexcept {
     descriptor& d = *op.on;
-    COPPICE_CHECK(is_file_operation(op.code) || d.slot(op.code) == nullptr,
-                  "two operations in one direction on one descriptor");
+    COPPICE_CHECK(
+        is_file_operation(op.code) || d.slot(op.code) == nullptr,
+        "two operations in one direction on one descriptor: await the first one before the next");
     if (ending_ || d.closing) [[unlikely]] {
         op.result = -ECANCELED;
         return true;

@@ -45,7 +45,7 @@ public:
           stages_(static_cast<std::tuple<Stages...>&&>(all)),
           slots_(new slot[internal::slots_to_make(slots, sizeof(slot))]),
           slot_count_(slots) {
-        COPPICE_CHECK(slots != 0, "pipeline() with room for no item");
+        COPPICE_CHECK(slots != 0, "pipeline() with room for no item: pass at least 1");
         make_gates(slots, std::make_index_sequence<stages>());
     }
 

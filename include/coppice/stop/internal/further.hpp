@@ -181,7 +181,8 @@ public:
     [[gnu::noinline, gnu::cold]] void check_end(const void* source,
                                                 std::uintptr_t slots) const noexcept {
         COPPICE_CHECK(!has_callback(word_.load(relaxed)),
-                      "a stop source was destroyed while a callback was registered");
+                      "a stop source was destroyed while a callback was registered: destroy the "
+                      "callback first");
         if (callback_slot::any_running(slots)) return;
         running_request* const request = running_request::of(source);
         if (request == nullptr) return;

@@ -263,7 +263,9 @@ private:
     // Takes the coroutine out of `inner`.
     template <class Inner>
     static nested enter(Inner& inner) noexcept {
-        COPPICE_CHECK(inner.coroutine_, "elements_of a generator that was moved from");
+        COPPICE_CHECK(
+            inner.coroutine_,
+            "elements_of a generator that was moved from: use the generator that it was moved to");
         return nested(std::exchange(inner.coroutine_, {}));
     }
 };

@@ -240,7 +240,8 @@ public:
         outcome_ = &outcome;
     }
     void begin(task_context<Env>& context, task_waiter& waiter, starts how) noexcept {
-        COPPICE_CHECK(!this->has(this->kept_outcome), "a task was waited for twice");
+        COPPICE_CHECK(!this->has(this->kept_outcome),
+                      "a task was waited for twice: pass each task once");
         begin(context, waiter, how, kept_.construct());
         this->add(this->kept_outcome);
     }

@@ -67,7 +67,8 @@ public:
     // ---- The two directions: one operation at a time in each ----
     void enter(const lane_user& op, bool reads, bool writes) noexcept {
         COPPICE_CHECK((!reads || reader_ == nullptr) && (!writes || writer_ == nullptr),
-                      "two operations in one direction on one tls::stream");
+                      "two operations in one direction on one tls::stream: await the first one "
+                      "before the next");
         if (reads) reader_ = &op;
         if (writes) writer_ = &op;
     }

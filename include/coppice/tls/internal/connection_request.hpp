@@ -102,7 +102,9 @@ private:
     enum class inner { none, receiving, sending };
 
     static connection<Next>& checked(connection<Next>* on) noexcept {
-        COPPICE_CHECK(on != nullptr, "an operation of a tls::stream that was moved from");
+        COPPICE_CHECK(on != nullptr,
+                      "an operation of a tls::stream that was moved from: use the stream that it "
+                      "was moved to");
         return *on;
     }
 
