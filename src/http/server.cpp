@@ -244,7 +244,7 @@ server_statistics server::statistics() const {
     server_statistics s;
     for (const auto& l : shared_->loops) {
         const loop_counts& c = l->counts;
-        // read before accepted, so never more than it
+        // Read before `accepted`, so that it never exceeds it.
         const std::uint64_t closed = c.closed.read();
         const std::uint64_t open = c.accepted.read() - closed;
         s.accepted += open + closed;

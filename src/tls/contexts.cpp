@@ -149,7 +149,7 @@ client_state::client_state(const client_options& options)
     if (!options.own.chain.empty()) load_certificate(*c, options.own, "tls: client");
     if (!options.protocols.empty()) {
         const std::string encoded = encode_protocols(options.protocols);
-        // Returns 0 for success, unlike its kind.
+        // Returns 0 for success, unlike the other functions of OpenSSL.
         check_made(
             ::SSL_CTX_set_alpn_protos(c, reinterpret_cast<const unsigned char*>(encoded.data()),
                                       static_cast<unsigned>(encoded.size())) == 0,

@@ -250,7 +250,7 @@ progress engine_state::receive(std::span<std::byte> into) noexcept {
         if (returned != 1) {
             const progress p = interpret(returned);
             if (received == 0 || p.what == step::needs_output) return {p.what, received, p.error};
-            break;  // what else there is shows in the next call
+            break;  // the next call reports an end or an error
         }
         received += some;
         // The rest of this record is there; the next record may be too.

@@ -31,7 +31,7 @@ enum class version { tls_1_2, tls_1_3 };
 
 // A certificate, and the key that proves it.
 struct certificate {
-    std::string chain;  // PEM: the certificate, then those between it and the authority
+    std::string chain;  // PEM: the certificate, then the intermediate ones
     std::string key;    // PEM, without a password
     // DER of a response of OCSP, which a server staples to its handshakes; empty: none.
     std::string ocsp = {};

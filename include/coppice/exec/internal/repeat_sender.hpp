@@ -198,7 +198,7 @@ private:
     [[no_unique_address]] Child child_;
     completion_store<Kept> result_;  // empty while another round follows
     manual_lifetime<round> round_;   // alive while running_
-    const starting* mark_;           // of the round's start; set before it, see starting.hpp
+    const starting* mark_;  // marks the round's start, and is set before it; see starting.hpp
     bool running_ = false;
     bool started_ = false;
 };

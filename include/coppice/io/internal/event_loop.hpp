@@ -178,7 +178,7 @@ private:
     operation_queue deferred_;
     operation_queue running_;  // operations of the turn under way
     std::size_t pending_ = 0;  // operations that the ring has
-    std::size_t files_ = 0;    // those of them on files
+    std::size_t files_ = 0;    // the pending operations that are on files
     unsigned inline_left_ = inline_completions_max;
     bool ending_ = false;
     std::mutex descriptors_;  // guards slabs_ and free_

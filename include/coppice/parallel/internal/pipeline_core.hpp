@@ -136,7 +136,8 @@ private:
         (make(std::get<I>(gates_)), ...);
     }
 
-    // Calls begin(visit), then takes items from the source while it can. The caller counted it.
+    // Calls begin(visit), then takes items from the source while it can. The caller has counted the
+    // visit.
     template <class Begin>
     void begin_visit(Begin begin) noexcept {
         {
@@ -305,7 +306,7 @@ private:
             if (s.holds_item) s.items[stages % 2].template as<last>().~last();
         }
         s.holds_item = false;
-        if (s.error) return;  // kept; the source has ended
+        if (s.error) return;  // keeps the slot, for its error; the source has ended
         flush(v);
         v.freed = &s;
     }

@@ -273,7 +273,8 @@ struct basic_pool<Queues>::shared final : fork_team {
     }
 };
 
-// After a steal. If it took nothing: `grabs` publishes for the victim, else asks it to publish.
+// Called after an attempt to steal. If nothing was taken, the thief publishes the calls of the
+// victim (if `grabs`), or asks it to publish them.
 template <class Queues>
 bool basic_pool<Queues>::worker::stolen_call(worker& victim, fork_steal outcome,
                                              bool grabs) noexcept {

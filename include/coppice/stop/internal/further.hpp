@@ -154,7 +154,7 @@ public:
         stop_list& lock = further_lock();
         const stop_list::flags bits = lock.lock();
         met found = met::nothing;
-        watcher_.write(nullptr);  // the requester is here
+        watcher_.write(nullptr);  // the request that watched the chain has arrived here
         if (word_.load(relaxed) == farewell) {
             found = met::farewell;
         } else {

@@ -1,4 +1,4 @@
-// single_slot: a slot for one callback that is its own flag; what a single stop source is made of.
+// single_slot: room for one callback, and the stop flag, in one word; for single stop sources.
 #pragma once
 // slot.hpp has the states and the proof.
 

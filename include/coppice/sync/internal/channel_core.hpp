@@ -54,7 +54,7 @@ public:
     using value_type = T;
     using sender = channel_sender<T>;
     using receiver = channel_receiver<T>;
-    // A thread that blocks looks for a moment if the other side comes (blocked_pace.hpp).
+    // A thread that blocks spins for a moment, in case the other side comes (blocked_pace.hpp).
     static constexpr bool looks_when_blocked = true;
 
     template <class... Args>

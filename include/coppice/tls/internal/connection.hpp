@@ -91,7 +91,7 @@ public:
         }
         return large_.acquire() ? large_.all() : std::span<std::byte>();
     }
-    // `bytes` bytes have come to that place; 0: the end of the stream.
+    // Takes `bytes` bytes that were received into that place; 0 is the end of the stream.
     void came(std::size_t bytes) noexcept {
         if (bytes == 0) {
             engine.end_input();
