@@ -108,8 +108,8 @@ public:
 
     queue_lock& queue() noexcept { return lock_; }
 
-    // The rest is called inside the lock. A select calls offer() and take() before it links its
-    // waiters, so its branches never meet each other in a rendezvous.
+    // The functions below require the lock of the queue. A select calls offer() and take() before
+    // it links its waiters, so its branches never meet each other in a rendezvous.
     Items& items() noexcept { return items_; }
     send_outcome offer(T& item, granted_waiters& others) noexcept {
         if (closed_) return send_outcome::closed;

@@ -55,7 +55,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue. attempt() takes the lock if it is free.
+    // Requires the lock of the queue. attempt() takes the lock if it is free.
     bool attempt() noexcept {
         if (lock_.state() != free) return false;
         lock_.set_state(locked);

@@ -71,7 +71,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue.
+    // Requires the lock of the queue.
     bool attempt(lock_kind kind) noexcept {
         if (!fits(lock_.state(), kind)) return false;
         lock_.set_state(lock_.state() + added_by(kind));

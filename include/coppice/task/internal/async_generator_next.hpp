@@ -90,7 +90,7 @@ private:
         if (parent_.chain() != nullptr) parent_.chain()->detach();
         transfer_loop::defer(*this);
     }
-    // Deferred was the body, or the resumption of the parent after it.
+    // Called by the loop that resumes what was deferred: the body, or the parent after the body.
     std::coroutine_handle<> resume_deferred() noexcept override {
         if (child_ != child::not_begun) return parent_.self();
         child_ = child::elsewhere;
