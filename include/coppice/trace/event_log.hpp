@@ -130,8 +130,8 @@ private:
     std::size_t open_ = 0;                   // begins that have no end yet; used by the writer
     internal::atomic<std::size_t> size_{0};  // written by the writer; read by any thread
     counter dropped_;
-    std::set<std::string, std::less<>>
-        names_;  // used by the writer; readers see only the characters
+    // Used by the writer. Readers see only the characters.
+    std::set<std::string, std::less<>> names_;
 };
 
 // Returns the log of the pool's worker that this thread is. nullptr: it is no worker, or its pool

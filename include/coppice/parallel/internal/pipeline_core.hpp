@@ -136,8 +136,7 @@ private:
         (make(std::get<I>(gates_)), ...);
     }
 
-    // Calls begin(visit), then takes items from the source while it can. The caller has counted the
-    // visit.
+    // Calls begin(visit), then takes items while it can. The caller has counted the visit.
     template <class Begin>
     void begin_visit(Begin begin) noexcept {
         {
