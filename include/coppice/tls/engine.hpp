@@ -1,8 +1,8 @@
 // engine: TLS without a network: bytes in, bytes out; one side of one connection.
 #pragma once
-// The engine owns only memory, and never waits. Its user lends it the bytes that have come, lends it
-// room for bytes that are to go, and calls handshake(), receive(), send(), or end(). Each call says
-// how far it got:
+// The engine owns only memory, and never waits. Its user lends it the bytes that have come, lends
+// it room for bytes that are to go, and calls handshake(), receive(), send(), or end(). Each call
+// says how far it got:
 //
 //   needs_input    lend the next bytes from the peer, and call again
 //   needs_output   send what is in the room, lend empty room, and call again
