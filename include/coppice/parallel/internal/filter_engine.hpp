@@ -184,8 +184,8 @@ private:
 
     const It first_;
     const End out_end_;
-    Out out_;      // behind what is written, or, in a window, will be
-    Out written_;  // of the first block that was prepared
+    Out out_;      // the end of the output, including what the windows under way will write
+    Out written_;  // the output of the first block that was prepared
     F& f_;
     std::size_t no_room_ = nowhere;  // the first accepted element that does not fit
     bool was_full_ = false;          // when the window began, or was combined

@@ -43,11 +43,13 @@ public:
             : timer_type(&run, sndr.sch_.node_), sndr_(sndr), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
         operation(operation&&) = delete;
         ~operation() {
-            COPPICE_CHECK(state_ != state::waiting,
-                          "a timer of a pool was destroyed while it was waiting");
+            COPPICE_CHECK(
+                state_ != state::waiting,
+                "a timer of a pool was destroyed while it was waiting: keep it until it completes");
         }
         void start() & noexcept {
-            COPPICE_CHECK(state_ == state::idle, "a timer of a pool was started twice");
+            COPPICE_CHECK(state_ == state::idle,
+                          "a timer of a pool was started twice: connect its sender again");
             state_ = state::waiting;
             const auto env = execution::get_env(rcvr_);
             const execution::instant now = execution::monotonic_now();

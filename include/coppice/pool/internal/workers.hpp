@@ -7,7 +7,7 @@
 // So no worker sleeps while a forked call waits (PROTOCOL.md).
 //
 // In a pool that uses timers, a worker also looks for timers that are due: between items, before it
-// searches, and when it wakes as it has promised (pool_timers.hpp).
+// searches, and when it wakes as it has promised (worker_timers.hpp).
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/asymmetric.hpp>
@@ -273,7 +273,8 @@ struct basic_pool<Queues>::shared final : fork_team {
     }
 };
 
-// After a steal. If it took nothing: `grabs` publishes for the victim, else asks it to publish.
+// Called after an attempt to steal. If nothing was taken, the thief publishes the calls of the
+// victim (if `grabs`), or asks it to publish them.
 template <class Queues>
 bool basic_pool<Queues>::worker::stolen_call(worker& victim, fork_steal outcome,
                                              bool grabs) noexcept {
@@ -364,63 +365,6 @@ bool basic_pool<Queues>::worker::run_own() noexcept {
     if (!found) return false;
     run(found);
     return true;
-}
-
-// Enqueues the item of a timer that has ended, as submit() does, without waking another worker
-// unless the timer is for another node.
-template <class Queues>
-void basic_pool<Queues>::worker::enqueue_here(pool_timer& timer) noexcept {
-    if (timer.node == pool_timer::any_node || !owner.entry.enter()) {
-        owner.queues.push(index, &timer);
-        return;
-    }
-    // The gate keeps the node's workers from ending.
-    const std::size_t there = timer.node;
-    owner.nodes[there]->inbox.push(&timer);
-    owner.lots[there].wake_one();
-    owner.entry.leave();
-}
-
-// Enqueues the timers that are due; all timers, as stopped, if the pool was told to end. `all`:
-// those of every wheel, not only the worker's own. Returns true if there were some.
-template <class Queues>
-bool basic_pool<Queues>::worker::serve_timers(std::int64_t now, bool all) noexcept {
-    pool_timers& timers = owner.timers;
-    const bool ends = owner.entry.is_closed();
-    const auto tick = pool_timers::tick_at(now);
-    item_chain due;
-    const auto serve = [this, &timers, ends, tick, &due](std::size_t i) noexcept {
-        const auto next = timers[i].next();
-        if (next == pool_timers::never || (!ends && next > tick)) return;
-        const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
-        if (ends) {
-            timers[i].take_all(user, due);
-        } else {
-            timers[i].take_due(tick, user, due);
-        }
-    };
-    serve(index);
-    if (all) {
-        for (std::size_t i = 0; i != timers.count(); ++i) {
-            if (i != index) serve(i);
-        }
-    }
-    if (due.empty()) return false;
-    // The queue of a worker gives the newest item first; so the earliest timer is pushed last.
-    item_chain latest_first;
-    while (work_item* const item = due.pop_front()) latest_first.push_front(item);
-    while (work_item* const item = latest_first.pop_front()) {
-        enqueue_here(*static_cast<pool_timer*>(item));
-    }
-    wake_one();
-    return true;
-}
-
-template <class Queues>
-void basic_pool<Queues>::worker::look_between_items() noexcept {
-    if (!looks.is_time()) return;
-    const std::int64_t now = trace_time();
-    serve_timers(now, looks.looked(now) || owner.entry.is_closed());
 }
 
 // Called by a searcher that found nothing. Returns false if the worker ends.
