@@ -17,6 +17,7 @@
 #include <coppice/pool/basic_pool.hpp>
 #include <coppice/pool/internal/parking.hpp>
 #include <coppice/pool/internal/pool_timers.hpp>
+#include <coppice/pool/internal/timer_guard.hpp>
 #include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/trace/counter.hpp>
 #include <coppice/trace/event_log.hpp>
@@ -122,6 +123,15 @@ struct alignas(64) basic_pool<Queues>::worker {
         wakes.add();
         note("wake");
     }
+    // Called after fence A or B: a timer that is due at `tick` may be unwatched. Wakes a worker
+    // that will watch; if all are busy, the guard backs them.
+    void watch(pool_timers::tick_type tick) noexcept {
+        const parking_wake met = owner.lots.wake_one_fenced(home);
+        if (met == parking_wake::busy) owner.guard.back(tick);
+        if (met != parking_wake::woken) return;
+        wakes.add();
+        note("wake");
+    }
     // Wakes likewise, after an item was pushed to this worker's queue. sleep_or_end() and rouse()
     // have the heavy fences.
     void wake_one_lightly() noexcept {
@@ -163,9 +173,12 @@ struct alignas(64) basic_pool<Queues>::worker {
     void loop() noexcept;
     bool sleep_or_end() noexcept;
     bool run_own() noexcept;
-    found_work search() noexcept;
+    found_work search(item_chain& due) noexcept;
     found_work steal(bool grabs) noexcept;
-    bool serve_timers(std::int64_t now, bool all) noexcept;
+    void take_timers(std::int64_t now, bool all, item_chain& due) noexcept;
+    void enqueue_timers(item_chain& due) noexcept;
+    void run_timers(item_chain& due) noexcept;
+    void end_search() noexcept;
     void look_between_items() noexcept;
     void enqueue_here(pool_timer& timer) noexcept;
     bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
@@ -201,7 +214,11 @@ template <class Queues>
 struct basic_pool<Queues>::shared final : fork_team {
     // `homes` has the node of each worker, ascending.
     shared(const std::vector<unsigned>& homes, std::size_t trace_events)
-        : queues(homes.size()), nodes(nodes_of(homes)), lots(nodes.size()), timers(homes.size()) {
+        : queues(homes.size()),
+          nodes(nodes_of(homes)),
+          lots(nodes.size()),
+          timers(homes.size()),
+          guard(timers, lots, entry) {
         for (std::size_t n = 0; n != nodes.size(); ++n) {
             for (std::size_t i = 0; i != nodes[n]->count; ++i) {
                 workers.push_back(std::make_unique<worker>(*this, workers.size(), n, trace_events));
@@ -216,6 +233,7 @@ struct basic_pool<Queues>::shared final : fork_team {
     parking_lots lots;
     pool_timers timers;
     gate entry;  // for submissions by other threads; closed by stop()
+    timer_guard guard;
 
     static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
         std::vector<std::unique_ptr<node>> all;
@@ -235,10 +253,10 @@ struct basic_pool<Queues>::shared final : fork_team {
         }
         return true;
     }
-    // True if timers wait in the wheel of a worker, which asks, or in that of the other threads. A
-    // worker's wheel is empty when it ends, and nothing is armed there later.
+    // True if timers wait in the wheel of a worker, which asks, or in that of the other threads, or
+    // are late. A worker's wheel is empty when it ends, and nothing is armed there later.
     bool has_timers(std::size_t worker) noexcept {
-        return timers[worker].next() != pool_timers::never ||
+        return timers.are_late() || timers[worker].next() != pool_timers::never ||
                timers.outside().next() != pool_timers::never;
     }
     // Asks all deques. Later forks are published; looks_idle() sees the earlier ones.
@@ -341,10 +359,14 @@ bool basic_pool<Queues>::worker::help(const fork_slot& awaited, worker& victim,
     return true;
 }
 
+// Returns nothing if timers are due, which it adds to `due`.
 template <class Queues>
-found_work basic_pool<Queues>::worker::search() noexcept {
+found_work basic_pool<Queues>::worker::search(item_chain& due) noexcept {
     found_work found;
-    if (owner.timers.are_used()) serve_timers(trace_time(), true);
+    if (owner.timers.are_used()) {
+        take_timers(trace_time(), true, due);
+        if (!due.empty()) return found;
+    }
     for (unsigned round = 0; round != search_rounds; ++round) {
         found.item = next();
         if (found.item == nullptr) found = steal(round + 1 == search_rounds || round == 1);
@@ -366,63 +388,6 @@ bool basic_pool<Queues>::worker::run_own() noexcept {
     return true;
 }
 
-// Enqueues the item of a timer that has ended, as submit() does, without waking another worker
-// unless the timer is for another node.
-template <class Queues>
-void basic_pool<Queues>::worker::enqueue_here(pool_timer& timer) noexcept {
-    if (timer.node == pool_timer::any_node || !owner.entry.enter()) {
-        owner.queues.push(index, &timer);
-        return;
-    }
-    // The gate keeps the node's workers from ending.
-    const std::size_t there = timer.node;
-    owner.nodes[there]->inbox.push(&timer);
-    owner.lots[there].wake_one();
-    owner.entry.leave();
-}
-
-// Enqueues the timers that are due; all timers, as stopped, if the pool was told to end. `all`:
-// those of every wheel, not only the worker's own. Returns true if there were some.
-template <class Queues>
-bool basic_pool<Queues>::worker::serve_timers(std::int64_t now, bool all) noexcept {
-    pool_timers& timers = owner.timers;
-    const bool ends = owner.entry.is_closed();
-    const auto tick = pool_timers::tick_at(now);
-    item_chain due;
-    const auto serve = [this, &timers, ends, tick, &due](std::size_t i) noexcept {
-        const auto next = timers[i].next();
-        if (next == pool_timers::never || (!ends && next > tick)) return;
-        const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
-        if (ends) {
-            timers[i].take_all(user, due);
-        } else {
-            timers[i].take_due(tick, user, due);
-        }
-    };
-    serve(index);
-    if (all) {
-        for (std::size_t i = 0; i != timers.count(); ++i) {
-            if (i != index) serve(i);
-        }
-    }
-    if (due.empty()) return false;
-    // The queue of a worker gives the newest item first; so the earliest timer is pushed last.
-    item_chain latest_first;
-    while (work_item* const item = due.pop_front()) latest_first.push_front(item);
-    while (work_item* const item = latest_first.pop_front()) {
-        enqueue_here(*static_cast<pool_timer*>(item));
-    }
-    wake_one();
-    return true;
-}
-
-template <class Queues>
-void basic_pool<Queues>::worker::look_between_items() noexcept {
-    if (!looks.is_time()) return;
-    const std::int64_t now = trace_time();
-    serve_timers(now, looks.looked(now) || owner.entry.is_closed());
-}
-
 // Called by a searcher that found nothing. Returns false if the worker ends.
 template <class Queues>
 bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
@@ -434,7 +399,12 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
     } else if (owner.entry.is_closed()) {
         lot.cancel_sleep();
         (void)lot.end_search();
-        serve_timers(trace_time(), true);
+        item_chain stopped;
+        take_timers(trace_time(), true, stopped);
+        if (!stopped.empty()) {
+            enqueue_timers(stopped);
+            wake_one();
+        }
         // When no other thread is about to submit, an item that is not queued now will never be. A
         // worker that still runs takes care of what it submits itself.
         if (owner.entry.is_quiet() && owner.looks_idle(home) && !owner.has_timers(index)) {
@@ -457,6 +427,17 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
     return true;
 }
 
+// Called by a searcher that has found work.
+template <class Queues>
+void basic_pool<Queues>::worker::end_search() noexcept {
+    if (!owner.lots[home].end_search()) return;
+    if (owner.timers.are_unwatched()) {
+        watch(owner.timers.earliest_in_wheels());
+    } else if (!owner.looks_idle(home)) {
+        wake_one();
+    }
+}
+
 template <class Queues>
 void basic_pool<Queues>::worker::loop() noexcept {
     current_pool_worker() = this;
@@ -468,16 +449,20 @@ void basic_pool<Queues>::worker::loop() noexcept {
         }
         lot.begin_search();
         found_work found;
-        while (!(found = search())) {
+        item_chain due;
+        while (!(found = search(due)) && due.empty()) {
             if (sleep_or_end()) continue;
             fork_deque::current() = nullptr;  // thread_local objects are destroyed outside the pool
             return;
         }
-        if (lot.end_search() && (!owner.looks_idle(home) || owner.timers.are_unwatched())) {
-            wake_one();
+        end_search();
+        if (!due.empty()) {
+            run_timers(due);
+            found.item = next();
+            if (!owner.looks_idle(home)) wake_one();
         }
         rouse();
-        run(found);
+        if (found) run(found);
     }
 }
 

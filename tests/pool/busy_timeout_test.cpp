@@ -1,0 +1,156 @@
+// timeout with the timers of a pool whose workers all compute: the work is stopped nevertheless.
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/timeout.hpp>
+#include <coppice/exec/when_all.hpp>
+#include <coppice/pool/contract_pool.hpp>
+#include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/queue_pool.hpp>
+#include <coppice/pool/thread_pool.hpp>
+#include <coppice/task/task.hpp>
+
+#include "emulated.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+namespace ex = coppice::execution;
+using this_thread::sync_wait;
+
+// Computes for about ten microseconds.
+void compute() {
+    volatile int left = 5'000;
+    while (left != 0) left = left - 1;
+}
+
+// Says whether a timeout in a task on the pool ends the sender that make() returns.
+template <class Pool, class Make>
+task<bool> timed_out(Pool&, Make make, std::chrono::nanoseconds limit) {
+    try {
+        co_await ex::timeout(make(), limit);
+    } catch (const std::system_error& error) {
+        co_return error.code() == std::errc::timed_out;
+    }
+    co_return false;
+}
+template <class Pool, class Make>
+bool times_out(Pool& pool, Make make, std::chrono::nanoseconds limit = 1ms) {
+    auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, limit));
+    return std::get<0>(*sync_wait(std::move(work)));
+}
+
+task<void> poll() {
+    const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+    const auto until_stopped = [](inplace_stop_token stop) {
+        while (!stop.stop_requested()) compute();
+    };
+    fork_join(token, until_stopped, until_stopped, [] { compute(); });
+}
+
+template <class Pool>
+class busy_pool : public testing::Test {
+public:
+    // Calls f with pools of one and of two workers.
+    template <class F>
+    static void with_each(F f) {
+        for (const std::size_t workers : {1U, 2U}) {
+            SCOPED_TRACE(workers);
+            Pool pool(workers);
+            for (int round = 0; round != test::repeated(3); ++round) f(pool);
+        }
+    }
+};
+using some_pools = testing::Types<thread_pool, queue_pool<mutex_queue>, contract_pool>;
+TYPED_TEST_SUITE(busy_pool, some_pools);
+
+TYPED_TEST(busy_pool, forked_calls_that_poll_the_token_are_stopped) {
+    this->with_each([](TypeParam& pool) {
+        EXPECT_TRUE(
+            times_out(pool, [&pool] { return ex::starts_on(pool.get_scheduler(), poll()); }));
+    });
+}
+
+TYPED_TEST(busy_pool, a_limit_that_has_passed_ends_the_work) {
+    this->with_each([](TypeParam& pool) {
+        for (const auto limit : {-1h, 0h}) {
+            EXPECT_TRUE(times_out(
+                pool, [&pool] { return ex::starts_on(pool.get_scheduler(), poll()); }, limit));
+        }
+    });
+}
+
+TYPED_TEST(busy_pool, all_of_several_timeouts_end) {
+    this->with_each([](TypeParam& pool) {
+        const auto one = [&pool](std::chrono::nanoseconds limit) {
+            const auto make = [&pool] { return ex::starts_on(pool.get_scheduler(), poll()); };
+            return ex::starts_on(pool.get_scheduler(), timed_out(pool, make, limit));
+        };
+        EXPECT_EQ(sync_wait(ex::when_all(one(1ms), one(1ms), one(2ms), one(3ms), one(0ms))),
+                  std::tuple(true, true, true, true, true));
+    });
+}
+
+// The two may be found due at the same time. One then computes until the other's work has stopped.
+TYPED_TEST(busy_pool, what_follows_a_timeout_does_not_delay_another_one) {
+    this->with_each([](TypeParam& pool) {
+        thread_pool other(1);
+        std::atomic<bool> stopped = false;
+        const auto polls = [](std::atomic<bool>& says) -> task<void> {
+            const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+            while (!token.stop_requested()) compute();
+            says = true;
+        };
+        const auto make = [&] { return ex::starts_on(other.get_scheduler(), polls(stopped)); };
+        const auto first = [](TypeParam& on, std::atomic<bool>& says) -> task<bool> {
+            const auto hour = [&on] { return ex::schedule_after(on.get_scheduler(), 1h); };
+            const bool timely = co_await timed_out(on, hour, 1ms);
+            while (!says) compute();
+            co_return timely;
+        };
+        const auto sch = pool.get_scheduler();
+        EXPECT_EQ(sync_wait(ex::when_all(ex::starts_on(sch, first(pool, stopped)),
+                                         ex::starts_on(sch, first(pool, stopped)),
+                                         ex::starts_on(sch, timed_out(pool, make, 1ms)))),
+                  std::tuple(true, true, true));
+    });
+}
+
+TYPED_TEST(busy_pool, a_timer_that_is_no_timeout_completes_after_the_work) {
+    this->with_each([](TypeParam& pool) {
+        std::atomic<bool> over = false;
+        const auto sch = pool.get_scheduler();
+        const auto busy = [](std::atomic<bool>& says) -> task<void> {
+            for (int i = 0; i != 500; ++i) compute();
+            says = true;
+            co_return;
+        };
+        EXPECT_TRUE(
+            sync_wait(ex::when_all(ex::schedule_after(sch, 1ms), ex::starts_on(sch, busy(over)),
+                                   ex::schedule_after(sch, 100us))));
+        EXPECT_TRUE(over);
+    });
+}
+
+TYPED_TEST(busy_pool, the_end_of_the_pool_does_not_wait_for_the_timers) {
+    this->with_each([](TypeParam&) {
+        TypeParam pool(2);
+        const auto make = [&pool] { return ex::starts_on(pool.get_scheduler(), poll()); };
+        const auto ends = [](TypeParam& on, auto work) -> task<void> {
+            on.request_stop();
+            (void)co_await timed_out(on, work, 1h);
+        };
+        // The timer ends with the pool, and so does the work that it limits.
+        (void)sync_wait(ex::starts_on(pool.get_scheduler(), ends(pool, make)));
+    });
+}
+
+}  // namespace
