@@ -99,28 +99,41 @@ TYPED_TEST(busy_pool, all_of_several_timeouts_end) {
     });
 }
 
-// The two may be found due at the same time. One then computes until the other's work has stopped.
+// All three may be found due at the same time. Two then compute until the work of the third has
+// stopped.
 TYPED_TEST(busy_pool, what_follows_a_timeout_does_not_delay_another_one) {
     this->with_each([](TypeParam& pool) {
         thread_pool other(1);
+        std::atomic<bool> begun = false;
         std::atomic<bool> stopped = false;
-        const auto polls = [](std::atomic<bool>& says) -> task<void> {
+        const auto polls = [](std::atomic<bool>& begins, std::atomic<bool>& ends) -> task<void> {
             const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+            begins = true;
             while (!token.stop_requested()) compute();
-            says = true;
+            ends = true;
         };
-        const auto make = [&] { return ex::starts_on(other.get_scheduler(), polls(stopped)); };
-        const auto first = [](TypeParam& on, std::atomic<bool>& says) -> task<bool> {
-            const auto hour = [&on] { return ex::schedule_after(on.get_scheduler(), 1h); };
+        const auto make = [&] {
+            return ex::starts_on(other.get_scheduler(), polls(begun, stopped));
+        };
+        // Also if the limit has passed before the work begins.
+        const auto third = [&](TypeParam& on) -> task<bool> {
+            const bool timely = co_await timed_out(on, make, 1ms);
+            begun = stopped = true;
+            co_return timely;
+        };
+        const auto first = [&](TypeParam& on) -> task<bool> {
+            const auto sch = on.get_scheduler();
+            while (!begun) co_await ex::schedule_after(sch, 100us);
+            const auto hour = [&sch] { return ex::schedule_after(sch, 1h); };
             const bool timely = co_await timed_out(on, hour, 1ms);
-            while (!says) compute();
+            while (!stopped) compute();
             co_return timely;
         };
         const auto sch = pool.get_scheduler();
-        EXPECT_EQ(sync_wait(ex::when_all(ex::starts_on(sch, first(pool, stopped)),
-                                         ex::starts_on(sch, first(pool, stopped)),
-                                         ex::starts_on(sch, timed_out(pool, make, 1ms)))),
-                  std::tuple(true, true, true));
+        EXPECT_EQ(
+            sync_wait(ex::when_all(ex::starts_on(sch, third(pool)), ex::starts_on(sch, first(pool)),
+                                   ex::starts_on(sch, first(pool)))),
+            std::tuple(true, true, true));
     });
 }
 
