@@ -133,7 +133,7 @@ struct guarded : model::test<guarded<Course>, 3> {
             }
         }
     }
-    // What pool_members.hpp and workers.hpp do.
+    // What pool_members.hpp and the workers do.
     void watch(std::uint64_t tick) {
         if (lots.wake_one_fenced(0) == parking_wake::busy) back(tick);
     }

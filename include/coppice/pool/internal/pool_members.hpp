@@ -5,8 +5,9 @@
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/pool/basic_pool.hpp>
+#include <coppice/pool/internal/worker.hpp>
+#include <coppice/pool/internal/worker_search.hpp>
 #include <coppice/pool/internal/worker_timers.hpp>
-#include <coppice/pool/internal/workers.hpp>
 #include <coppice/trace/chrome.hpp>
 
 #include <pthread.h>

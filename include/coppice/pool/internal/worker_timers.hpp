@@ -3,7 +3,7 @@
 
 #include <coppice/pool/internal/pool_timer.hpp>
 #include <coppice/pool/internal/pool_timers.hpp>
-#include <coppice/pool/internal/workers.hpp>
+#include <coppice/pool/internal/worker.hpp>
 
 #include <cstddef>
 #include <cstdint>
