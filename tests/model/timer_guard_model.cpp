@@ -21,14 +21,16 @@ constexpr const char* timers_file = "include/coppice/pool/internal/pool_timers.h
 //                      for the item
 //   lifted             the same, while the guard is set for an earlier time, which comes: it may
 //                      find the promise, and not set itself again
-enum class course { armed_by_the_item, promised, lifted };
+//   ended              there is no such item: the pool ends while the guard looks, and the worker
+//                      stops the timer or completes it before it ends
+enum class course { armed_by_the_item, promised, lifted, ended };
 template <course Course>
 struct guarded : model::test<guarded<Course>, 3> {
     static constexpr std::uint64_t due = 100;
     static constexpr std::uint64_t early = 20;
     static constexpr unsigned timer_item = 1;
     static constexpr unsigned busy_item = 2;
-    static constexpr std::uint32_t items = 2;
+    static constexpr std::uint32_t items = Course == course::ended ? 1 : 2;
 
     struct timer : pool_timer {
         explicit timer(guarded& t) noexcept : pool_timer(nullptr, any_node), test(t) {
@@ -48,8 +50,14 @@ struct guarded : model::test<guarded<Course>, 3> {
     biased_lock lock{biased_lock::initially::shared};
     atomic<std::uint64_t> alarm{pool_timers::never};
     atomic<std::uint32_t> bell{0};  // the alarm was set, or all has ended
+    atomic<bool> closed{false};
 
     void before() {
+        if (Course == course::ended) {
+            arm(timers[0], wheel_user::owner);
+            alarm.store(due, relaxed);
+            timers.set_guard(due);
+        }
         if (Course != course::lifted) return;
         alarm.store(early, relaxed);
         timers.set_guard(early);
@@ -92,7 +100,7 @@ struct guarded : model::test<guarded<Course>, 3> {
     }
     void look() {
         lock.lock();
-        timers.lift_guard();
+        timers.begin_look();
         lock.unlock();
         item_chain found;
         for (std::size_t i = 0; i != timers.count(); ++i) {
@@ -105,8 +113,11 @@ struct guarded : model::test<guarded<Course>, 3> {
                 late.push_back(item);
             }
             timers.put_late(late);
+            // The checker switches threads here, which it does not do before a fence.
+            (void)told.load(relaxed);
             lots.wake_one(0);
         }
+        timers.end_look();
         if (!timers.are_unwatched() || planted("timer_guard.stay_lifted")) return;
         const std::uint64_t next = timers.earliest_in_wheels();
         if (next <= now()) {
@@ -151,21 +162,27 @@ struct guarded : model::test<guarded<Course>, 3> {
     void take_timers(item_chain& out) {
         timers.take_late(out);
         for (std::size_t i = 0; i != timers.count(); ++i) {
-            if (timers[i].next() > now()) continue;
-            timers[i].take_due(now(), i == 0 ? wheel_user::owner : wheel_user::other, out);
+            const wheel_user user = i == 0 ? wheel_user::owner : wheel_user::other;
+            if (closed.load(relaxed)) {
+                if (timers[i].next() != pool_timers::never) timers[i].take_all(user, out);
+            } else if (timers[i].next() <= now()) {
+                timers[i].take_due(now(), user, out);
+            }
         }
     }
     void run_timers(item_chain& out) {
         if (out.empty()) return;
         while (work_item* const item = out.pop_front()) {
-            static_cast<pool_timer*>(item)->give_notice();
+            pool_timer& timer = *static_cast<pool_timer*>(item);
+            if (!timer.stopped.read()) timer.give_notice();
             ready.fetch_or(timer_item, release);
         }
         lots.wake_one(0);
     }
     void run(unsigned item) {
         if (item == timer_item) {
-            model::require(notice.read() == 1, "completed before it was told");
+            const bool was_told = the_timer.stopped.read() || notice.read() == 1;
+            model::require(was_told, "completed before it was told");
         } else {
             if (Course == course::armed_by_the_item) arm(timers[0], wheel_user::owner);
             while (told.load(relaxed) == 0) thread_yield();
@@ -175,6 +192,7 @@ struct guarded : model::test<guarded<Course>, 3> {
         bell.fetch_add(1, release);
         futex_wake_all(bell);
     }
+    bool still_has_timers() { return !planted("timer_guard.end_early") && timers.has_any_for(0); }
     void worker() {
         parking& lot = lots[0];
         for (;;) {
@@ -196,7 +214,17 @@ struct guarded : model::test<guarded<Course>, 3> {
                     lot.cancel_sleep();
                     continue;
                 }
-                if (ended.load(relaxed) == items) return;
+                if (Course == course::ended && closed.load(acquire)) {
+                    lot.cancel_sleep();
+                    (void)lot.end_search();
+                    take_timers(out);
+                    run_timers(out);
+                    if (ready.load(relaxed) == 0 && !still_has_timers()) return;
+                    thread_yield();
+                    lot.begin_search();
+                    continue;
+                }
+                if (Course != course::ended && ended.load(relaxed) == items) return;
                 const std::uint64_t promised = timers.promise();
                 if (promised == pool_timers::never) {
                     lot.sleep();
@@ -219,11 +247,17 @@ struct guarded : model::test<guarded<Course>, 3> {
     void thread(unsigned index) {
         if (index == 1) return guard();
         if (index == 2) return worker();
+        if (Course == course::ended) return end();
         if (Course != course::armed_by_the_item) arm(timers.outside(), wheel_user::other);
         if (Course == course::lifted) pass_time(early);
         add(busy_item);
         pass_time(due);
         pass_time(due + pool_timers::patience);
+    }
+    void end() {
+        pass_time(due);
+        closed.store(true, release);
+        lots.wake_all();
     }
     void after() {
         model::require(ended.load(relaxed) == items, "an item was lost");
@@ -234,6 +268,7 @@ struct guarded : model::test<guarded<Course>, 3> {
 using by_item = guarded<course::armed_by_the_item>;
 using promised = guarded<course::promised>;
 using lifted = guarded<course::lifted>;
+using at_the_end = guarded<course::ended>;
 
 }  // namespace
 
@@ -242,9 +277,12 @@ int main() {
     report.holds<by_item>("a worker that arms a timer and computes is backed", {200'000});
     report.holds<promised>("so is one that has promised to watch, and computes", {200'000});
     report.holds<lifted>("so is one that promises while the guard looks", {500'000});
+    report.holds<at_the_end>("no timer is lost if the pool ends while it looks", {200'000});
     report.dies_planted<by_item>("timer_guard.unset", {200'000});
     report.dies_planted<lifted>("timer_guard.stay_lifted", {500'000});
+    report.dies_planted<at_the_end>("timer_guard.end_early", {200'000});
     report.dies_weakened<by_item>(timers_file, "pool_timers.late", {500'000});
+    report.dies_weakened<at_the_end>(timers_file, "pool_timers.looked", {500'000});
     report.dies_weakened<lifted>(timers_file, "pool_timers.watch", {1'000'000});
     return report.finish();
 }

@@ -1,9 +1,12 @@
 // timeout with the timers of a pool whose workers all compute: the work is stopped nevertheless.
 #include <coppice/exec/read_env.hpp>
+#include <coppice/exec/scope.hpp>
+#include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/when_all.hpp>
+#include <coppice/exec/write_env.hpp>
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/queue_pool.hpp>
@@ -16,6 +19,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -165,6 +169,98 @@ TYPED_TEST(busy_pool, the_end_of_the_pool_stops_the_work_before_its_limit) {
         auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 1h));
         EXPECT_FALSE(sync_wait(std::move(work)).has_value());
     }
+}
+
+TYPED_TEST(busy_pool, a_limit_holds_although_the_pool_was_told_to_end) {
+    this->with_each([](TypeParam&) {
+        for (const std::size_t workers : {1U, 2U}) {
+            TypeParam pool(workers);
+            const auto ends = [](TypeParam& on) -> task<void> {
+                const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+                const auto until_stopped = [](inplace_stop_token stop) {
+                    while (!stop.stop_requested()) compute();
+                };
+                const auto first = [&on](inplace_stop_token stop) {
+                    on.request_stop();
+                    while (!stop.stop_requested()) compute();
+                };
+                fork_join(token, first, until_stopped);
+            };
+            const auto make = [&] { return ex::starts_on(pool.get_scheduler(), ends(pool)); };
+            // The limit, or the end of the pool if a worker sees that first.
+            auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 2ms));
+            const auto got = sync_wait(std::move(work));
+            EXPECT_TRUE(!got.has_value() || std::get<0>(*got));
+        }
+    });
+}
+
+// A time that no clock reaches must not make the guard look again and again, nor overflow.
+TYPED_TEST(busy_pool, the_longest_limit_lets_the_work_end) {
+    this->with_each([](TypeParam& pool) {
+        const auto brief = [](std::atomic<int>& runs) -> task<void> {
+            for (int i = 0; i != 300; ++i) compute();
+            ++runs;
+            co_return;
+        };
+        std::atomic<int> runs = 0;
+        for (const auto limit : {std::chrono::nanoseconds::max(), std::chrono::nanoseconds(1h)}) {
+            EXPECT_FALSE(times_out(
+                pool, [&] { return ex::starts_on(pool.get_scheduler(), brief(runs)); }, limit));
+        }
+        EXPECT_EQ(runs, 2);
+    });
+}
+
+// A sender that waits until it is stopped, and counts that where the stop is requested.
+struct waits_for_a_stop {
+    using sender_concept = ex::sender_tag;
+    using completion_signatures = ex::completion_signatures<ex::set_stopped_t()>;
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        struct stop {
+            operation* op;
+            void operator()() const noexcept {
+                ++*op->stops;
+                ex::set_stopped(std::move(op->rcvr));
+            }
+        };
+        void start() & noexcept { on_stop.emplace(get_stop_token(ex::get_env(rcvr)), stop{this}); }
+        std::atomic<int>* stops;
+        Rcvr rcvr;
+        std::optional<stop_callback_for_t<stop_token_of_t<ex::env_of_t<Rcvr>>, stop>> on_stop = {};
+    };
+    template <class Rcvr>
+    operation<Rcvr> connect(Rcvr rcvr) const {
+        return {stops, std::move(rcvr)};
+    }
+    std::atomic<int>* stops;
+};
+
+// More than a look at a wheel takes at once, all due at the same time.
+TYPED_TEST(busy_pool, each_of_a_thousand_timeouts_is_told) {
+    static constexpr int count = 1'000;
+    this->with_each([](TypeParam& pool) {
+        std::atomic<int> stops = 0;
+        ex::counting_scope scope;
+        const auto sch = pool.get_scheduler();
+        const auto until_all = [](std::atomic<int>& all) -> task<void> {
+            while (all != count) compute();
+            co_return;
+        };
+        for (int worker = 0; worker != 2; ++worker) {
+            ex::spawn(ex::starts_on(sch, until_all(stops)), scope.get_token(),
+                      [](auto&&) noexcept {});
+        }
+        for (int i = 0; i != count; ++i) {
+            auto limited = ex::timeout(waits_for_a_stop{&stops}, 1ms);
+            ex::spawn(ex::write_env(std::move(limited), ex::prop(ex::get_timed_scheduler, sch)),
+                      scope.get_token(), [](auto&&) noexcept {});
+        }
+        sync_wait(scope.join());
+        EXPECT_EQ(stops, count);
+    });
 }
 
 }  // namespace

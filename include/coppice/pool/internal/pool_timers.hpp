@@ -17,6 +17,7 @@
 //   guard_   the tick at which the guard looks; never if it does not. It only tells the receivers
 //            of timers that are due (due_notice.hpp), and puts these timers into late_, from which
 //            a worker enqueues them at its next look
+//   looks_   true while the guard may have timers that are in no wheel, and not in late_ yet
 //
 // The protocol is that of parking, with a timer as the work:
 //
@@ -279,15 +280,20 @@ public:
         return found;
     }
 
-    // The guard. The caller serializes the calls that change guard_, by set_guard() and lift().
+    // The guard. The caller serializes the calls that change guard_: set_guard(), begin_look().
     static constexpr tick_type patience = 16;  // ticks by which it is later than the timer: 1 ms
     // Returns true if the guard must be set for `tick`. Called after fence A, B, or D.
     bool guards_later_than(tick_type tick) const noexcept { return guard_.load(relaxed) > tick; }
     void set_guard(tick_type tick) noexcept { guard_.store(tick, relaxed); }
-    // Called when the guard looks. It sets the guard again if are_unwatched().
-    void lift_guard() noexcept {
+    // Called when the guard looks. It then sets the guard again if are_unwatched().
+    void begin_look() noexcept {
         guard_.store(never, relaxed);
+        looks_.store(true, relaxed);
         fence(seq_cst);  // edge pool_timers.watch (seq_cst): fence D
+    }
+    // Called when it has put what it took from the wheels.
+    void end_look() noexcept {
+        looks_.store(false, release);  // edge pool_timers.looked (release): the late timers
     }
     // Called by the guard. The timers have ended, and their receivers have been told. The caller
     // then wakes a worker.
@@ -315,12 +321,24 @@ public:
         out.append(static_cast<item_chain&&>(first_put));
     }
 
+    // Called by a worker that ends, when no other thread can arm a timer. True if timers wait in
+    // its own wheel or in that of the other threads, or if the guard has taken some that no worker
+    // has enqueued yet. Its wheel is empty when it ends, and nothing is armed there later.
+    bool has_any_for(std::size_t worker) noexcept {
+        if (shards_[worker]->next() != never || outside().next() != never) return true;
+        fence(seq_cst);  // edge pool_timers.looked (seq_cst): it has taken them, so it looks
+        // edge pool_timers.looked (acquire): the late timers
+        if (looks_.load(acquire)) return true;
+        return are_late();
+    }
+
 private:
     const std::size_t count_;
     std::vector<std::unique_ptr<timer_shard>> shards_;
-    alignas(64) atomic<bool> used_{false};  // set once; read by all workers, as the next two
+    alignas(64) atomic<bool> used_{false};  // set once; read by all workers, as the next
     atomic<work_item*> late_{nullptr};      // see above; changed by the guard and its next worker
     atomic<tick_type> guard_{never};        // see above; changed by armers and the guard, rarely
+    atomic<bool> looks_{false};             // see above; changed by the guard
     alignas(64) atomic<tick_type> watch_{never};  // see above; changed by sleepers
 };
 

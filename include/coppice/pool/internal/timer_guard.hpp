@@ -5,10 +5,10 @@
 // have looked by then, it finds nothing, and stands by for the next timer. So it rings once in that
 // time at most, whatever the pool does. pool_timers.hpp has the protocol.
 //
-// The guard enters the gate of the pool. So the workers do not end while it runs.
+// It looks also after the pool was told to end: the workers stop the timers then, but not before
+// they have ended the work that a timer limits.
 
 #include <coppice/base/clock.hpp>
-#include <coppice/base/internal/gate.hpp>
 #include <coppice/base/internal/process_timer.hpp>
 #include <coppice/pool/internal/parking.hpp>
 #include <coppice/pool/internal/pool_timers.hpp>
@@ -23,8 +23,8 @@ namespace coppice::internal {
 // retire() when its workers have ended.
 class timer_guard final : process_timer_node {
 public:
-    timer_guard(pool_timers& timers, parking_lots& lots, gate& entry) noexcept
-        : process_timer_node(&ring), timers_(timers), lots_(lots), entry_(entry) {}
+    timer_guard(pool_timers& timers, parking_lots& lots) noexcept
+        : process_timer_node(&ring), timers_(timers), lots_(lots) {}
     using process_timer_node::retire;
 
     // Called by a thread that keeps the pool alive, and that has found all workers busy: a timer
@@ -47,17 +47,12 @@ private:
         } catch (const std::system_error&) {  // there is no thread: see above
         }
     }
-    static void ring(process_timer_node& node) noexcept {
-        timer_guard& self = static_cast<timer_guard&>(node);
-        if (!self.entry_.enter()) return;  // the workers stop all timers
-        self.look();
-        self.entry_.leave();
-    }
+    static void ring(process_timer_node& node) noexcept { static_cast<timer_guard&>(node).look(); }
     // Called on the thread of the process's timer.
     void look() noexcept {
         {
             const std::lock_guard lock(mutex_);
-            timers_.lift_guard();
+            timers_.begin_look();
         }
         const auto now = pool_timers::tick_at(monotonic_clock().now().time_since_epoch().count());
         item_chain due;
@@ -73,6 +68,7 @@ private:
             timers_.put_late(told);
             lots_.wake_one(0);
         }
+        timers_.end_look();
         if (!timers_.are_unwatched()) return;
         const auto next = timers_.earliest_in_wheels();
         if (next <= now) {
@@ -84,7 +80,6 @@ private:
 
     pool_timers& timers_;
     parking_lots& lots_;
-    gate& entry_;
     std::mutex mutex_;  // for changes of the guard's tick
 };
 

@@ -212,7 +212,7 @@ struct basic_pool<Queues>::shared final : fork_team {
           nodes(nodes_of(homes)),
           lots(nodes.size()),
           timers(homes.size()),
-          guard(timers, lots, entry) {
+          guard(timers, lots) {
         for (std::size_t n = 0; n != nodes.size(); ++n) {
             for (std::size_t i = 0; i != nodes[n]->count; ++i) {
                 workers.push_back(std::make_unique<worker>(*this, workers.size(), n, trace_events));
@@ -246,12 +246,6 @@ struct basic_pool<Queues>::shared final : fork_team {
             if (!each->forks.looks_empty() || !each->forks.looks_done()) return false;
         }
         return true;
-    }
-    // True if timers wait in the wheel of a worker, which asks, or in that of the other threads, or
-    // are late. A worker's wheel is empty when it ends, and nothing is armed there later.
-    bool has_timers(std::size_t worker) noexcept {
-        return timers.are_late() || timers[worker].next() != pool_timers::never ||
-               timers.outside().next() != pool_timers::never;
     }
     // Asks all deques. Later forks are published; looks_idle() sees the earlier ones.
     void ask_all() noexcept {

@@ -135,7 +135,7 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
         }
         // When no other thread is about to submit, an item that is not queued now will never be. A
         // worker that still runs takes care of what it submits itself.
-        if (owner.entry.is_quiet() && owner.looks_idle(home) && !owner.has_timers(index)) {
+        if (owner.entry.is_quiet() && owner.looks_idle(home) && !owner.timers.has_any_for(index)) {
             return false;
         }
         thread_yield();
