@@ -1,4 +1,5 @@
 // timeout with the timers of a pool whose workers all compute: the work is stopped nevertheless.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
@@ -17,10 +18,11 @@
 
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 namespace {
@@ -28,6 +30,7 @@ namespace {
 using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
+using coppice::internal::acquire, coppice::internal::atomic, coppice::internal::release;
 using this_thread::sync_wait;
 
 // Computes for about ten microseconds.
@@ -108,13 +111,13 @@ TYPED_TEST(busy_pool, all_of_several_timeouts_end) {
 TYPED_TEST(busy_pool, what_follows_a_timeout_does_not_delay_another_one) {
     this->with_each([](TypeParam& pool) {
         thread_pool other(1);
-        std::atomic<bool> begun = false;
-        std::atomic<bool> stopped = false;
-        const auto polls = [](std::atomic<bool>& begins, std::atomic<bool>& ends) -> task<void> {
+        atomic<bool> begun{false};
+        atomic<bool> stopped{false};
+        const auto polls = [](atomic<bool>& begins, atomic<bool>& ends) -> task<void> {
             const inplace_stop_token token = co_await ex::read_env(get_stop_token);
-            begins = true;
+            begins.store(true, release);
             while (!token.stop_requested()) compute();
-            ends = true;
+            ends.store(true, release);
         };
         const auto make = [&] {
             return ex::starts_on(other.get_scheduler(), polls(begun, stopped));
@@ -122,15 +125,16 @@ TYPED_TEST(busy_pool, what_follows_a_timeout_does_not_delay_another_one) {
         // Also if the limit has passed before the work begins.
         const auto third = [&](TypeParam& on) -> task<bool> {
             const bool timely = co_await timed_out(on, make, 1ms);
-            begun = stopped = true;
+            begun.store(true, release);
+            stopped.store(true, release);
             co_return timely;
         };
         const auto first = [&](TypeParam& on) -> task<bool> {
             const auto sch = on.get_scheduler();
-            while (!begun) co_await ex::schedule_after(sch, 100us);
+            while (!begun.load(acquire)) co_await ex::schedule_after(sch, 100us);
             const auto hour = [&sch] { return ex::schedule_after(sch, 1h); };
             const bool timely = co_await timed_out(on, hour, 1ms);
-            while (!stopped) compute();
+            while (!stopped.load(acquire)) compute();
             co_return timely;
         };
         const auto sch = pool.get_scheduler();
@@ -143,17 +147,17 @@ TYPED_TEST(busy_pool, what_follows_a_timeout_does_not_delay_another_one) {
 
 TYPED_TEST(busy_pool, a_timer_that_is_no_timeout_completes_after_the_work) {
     this->with_each([](TypeParam& pool) {
-        std::atomic<bool> over = false;
+        atomic<bool> over{false};
         const auto sch = pool.get_scheduler();
-        const auto busy = [](std::atomic<bool>& says) -> task<void> {
+        const auto busy = [](atomic<bool>& says) -> task<void> {
             for (int i = 0; i != 500; ++i) compute();
-            says = true;
+            says.store(true, release);
             co_return;
         };
         EXPECT_TRUE(
             sync_wait(ex::when_all(ex::schedule_after(sch, 1ms), ex::starts_on(sch, busy(over)),
                                    ex::schedule_after(sch, 100us))));
-        EXPECT_TRUE(over);
+        EXPECT_TRUE(over.load(acquire));
     });
 }
 
@@ -172,43 +176,41 @@ TYPED_TEST(busy_pool, the_end_of_the_pool_stops_the_work_before_its_limit) {
 }
 
 TYPED_TEST(busy_pool, a_limit_holds_although_the_pool_was_told_to_end) {
-    this->with_each([](TypeParam&) {
-        for (const std::size_t workers : {1U, 2U}) {
-            TypeParam pool(workers);
-            const auto ends = [](TypeParam& on) -> task<void> {
-                const inplace_stop_token token = co_await ex::read_env(get_stop_token);
-                const auto until_stopped = [](inplace_stop_token stop) {
-                    while (!stop.stop_requested()) compute();
-                };
-                const auto first = [&on](inplace_stop_token stop) {
-                    on.request_stop();
-                    while (!stop.stop_requested()) compute();
-                };
-                fork_join(token, first, until_stopped);
+    for (int round = 0; round != test::repeated(6); ++round) {
+        TypeParam pool(1 + static_cast<std::size_t>(round) % 2);
+        const auto ends = [](TypeParam& on) -> task<void> {
+            const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+            const auto until_stopped = [](inplace_stop_token stop) {
+                while (!stop.stop_requested()) compute();
             };
-            const auto make = [&] { return ex::starts_on(pool.get_scheduler(), ends(pool)); };
-            // The limit, or the end of the pool if a worker sees that first.
-            auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 2ms));
-            const auto got = sync_wait(std::move(work));
-            EXPECT_TRUE(!got.has_value() || std::get<0>(*got));
-        }
-    });
+            const auto first = [&on, until_stopped](inplace_stop_token stop) {
+                on.request_stop();
+                until_stopped(stop);
+            };
+            fork_join(token, first, until_stopped);
+        };
+        const auto make = [&] { return ex::starts_on(pool.get_scheduler(), ends(pool)); };
+        // It times out, or a worker that sees the end first stops the timer and so the work.
+        auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 2ms));
+        const auto got = sync_wait(std::move(work));
+        EXPECT_TRUE(!got.has_value() || std::get<0>(*got));
+    }
 }
 
 // A time that no clock reaches must not make the guard look again and again, nor overflow.
 TYPED_TEST(busy_pool, the_longest_limit_lets_the_work_end) {
     this->with_each([](TypeParam& pool) {
-        const auto brief = [](std::atomic<int>& runs) -> task<void> {
+        const auto brief = [](atomic<int>& runs) -> task<void> {
             for (int i = 0; i != 300; ++i) compute();
-            ++runs;
+            runs.fetch_add(1, release);
             co_return;
         };
-        std::atomic<int> runs = 0;
+        atomic<int> runs{0};
         for (const auto limit : {std::chrono::nanoseconds::max(), std::chrono::nanoseconds(1h)}) {
             EXPECT_FALSE(times_out(
                 pool, [&] { return ex::starts_on(pool.get_scheduler(), brief(runs)); }, limit));
         }
-        EXPECT_EQ(runs, 2);
+        EXPECT_EQ(runs.load(acquire), 2);
     });
 }
 
@@ -222,12 +224,12 @@ struct waits_for_a_stop {
         struct stop {
             operation* op;
             void operator()() const noexcept {
-                ++*op->stops;
+                op->stops->fetch_add(1, release);
                 ex::set_stopped(std::move(op->rcvr));
             }
         };
         void start() & noexcept { on_stop.emplace(get_stop_token(ex::get_env(rcvr)), stop{this}); }
-        std::atomic<int>* stops;
+        atomic<int>* stops;
         Rcvr rcvr;
         std::optional<stop_callback_for_t<stop_token_of_t<ex::env_of_t<Rcvr>>, stop>> on_stop = {};
     };
@@ -235,18 +237,18 @@ struct waits_for_a_stop {
     operation<Rcvr> connect(Rcvr rcvr) const {
         return {stops, std::move(rcvr)};
     }
-    std::atomic<int>* stops;
+    atomic<int>* stops;
 };
 
 // More than a look at a wheel takes at once, all due at the same time.
 TYPED_TEST(busy_pool, each_of_a_thousand_timeouts_is_told) {
     static constexpr int count = 1'000;
     this->with_each([](TypeParam& pool) {
-        std::atomic<int> stops = 0;
+        atomic<int> stops{0};
         ex::counting_scope scope;
         const auto sch = pool.get_scheduler();
-        const auto until_all = [](std::atomic<int>& all) -> task<void> {
-            while (all != count) compute();
+        const auto until_all = [](atomic<int>& all) -> task<void> {
+            while (all.load(acquire) != count) compute();
             co_return;
         };
         for (int worker = 0; worker != 2; ++worker) {
@@ -259,7 +261,7 @@ TYPED_TEST(busy_pool, each_of_a_thousand_timeouts_is_told) {
                       scope.get_token(), [](auto&&) noexcept {});
         }
         sync_wait(scope.join());
-        EXPECT_EQ(stops, count);
+        EXPECT_EQ(stops.load(acquire), count);
     });
 }
 
