@@ -114,6 +114,7 @@ inline constexpr seam seams[] = {
     {"parallel", "pool/internal/work_item.hpp", "schedules an item on the nearest pool"},
     {"pool", "contract/internal/scheduler.hpp", "contract_pool is a scheduler of contracts"},
     {"benchmarks", "pool/internal/pool_timers.hpp", "compares the locks of its wheels"},
+    {"pool", "exec/internal/due_notice.hpp", "tells a timeout before a worker is free"},
     {"pool", "exec/internal/try_scheduled_sender.hpp", "as scheduled_sender.hpp"},
     {"pool", "exec/internal/stop_registration.hpp", "no cost for unstoppable receivers"},
     {"pool", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},

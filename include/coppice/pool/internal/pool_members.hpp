@@ -5,8 +5,9 @@
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/pool/basic_pool.hpp>
+#include <coppice/pool/internal/worker.hpp>
+#include <coppice/pool/internal/worker_search.hpp>
 #include <coppice/pool/internal/worker_timers.hpp>
-#include <coppice/pool/internal/workers.hpp>
 #include <coppice/trace/chrome.hpp>
 
 #include <pthread.h>
@@ -64,6 +65,7 @@ basic_pool<Queues>::~basic_pool() {
                   "a pool was destroyed on one of its own workers: destroy it on another thread");
     shared_->stop();
     shared_->join();
+    shared_->guard.retire();
     shared_->entry.wait();  // a thread whose entry was rejected may still be leaving
 }
 
@@ -173,13 +175,14 @@ void basic_pool<Queues>::arm_timer(pool_timer& timer, std::int64_t when,
             break;  // it may have ended, and be gone
         case timer_shard::armed::earliest:
             if (!s.timers.must_wake(due)) break;
-            if (inside) {
-                s.lots.wake_one(0);
-            } else {
-                static_cast<worker*>(current_pool_worker())->wake_one();
+            if (!inside) {
+                static_cast<worker*>(current_pool_worker())->watch(due);
+            } else if (s.lots.wake_one_fenced(0) == parking_wake::busy) {
+                s.guard.back(due);
             }
             break;
         case timer_shard::armed::ended:
+            if (!timer.stopped.read()) timer.give_notice();
             enqueue_ended(timer);
             break;
     }

@@ -5,6 +5,7 @@
 // runs on another thread has ended before the operation completes.
 
 #include <coppice/base/internal/check.hpp>
+#include <coppice/exec/internal/due_notice.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/pool/internal/pool_timer.hpp>
@@ -59,6 +60,10 @@ public:
                 when = deadline;
                 ends_stopped_ = true;
             }
+            using notice = execution::internal::get_due_notice_t;
+            if constexpr (execution::has_query<execution::env_of_t<Rcvr>, notice>) {
+                if (!ends_stopped_) this->tell = &give_notice;
+            }
             auto& pool = *sndr_.sch_.pool_;
             if (!pool.begin_timer(*this)) return;
             on_stop_.engage(get_stop_token(env), stop(*this));
@@ -76,6 +81,10 @@ public:
             operation* op_;
         };
 
+        static void give_notice(pool_timer& timer) noexcept {
+            const operation& self = static_cast<const operation&>(timer);
+            execution::internal::get_due_notice(execution::get_env(self.rcvr_)).give();
+        }
         static void run(work_item* item) noexcept {
             operation& self = *static_cast<operation*>(static_cast<pool_timer*>(item));
             self.on_stop_.reset();
