@@ -64,8 +64,8 @@ public:
     // Makes the arrays that a run reads, if the body has changed. Errors: std::bad_alloc;
     // std::system_error with invalid_argument if the graph or one of its modules cannot run.
     void prepare();
-    // Throws the same errors as prepare() if the body cannot run. Changes nothing but the memory of
-    // the check.
+    // Throws the same errors as prepare() if the body cannot run. Changes only the memory of the
+    // check.
     void check_valid(module_check& check) const;
     void dump(std::ostream& out) const;
 
