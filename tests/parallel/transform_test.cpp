@@ -64,17 +64,17 @@ TEST(parallel_transform, an_output_ends_at_its_sentinel) {
     EXPECT_EQ(parallel::copy(v.begin(), v.end(), out.begin(), out.end()).in - v.begin(), 60);
     EXPECT_TRUE(std::equal(out.begin(), out.end(), v.begin()));
     EXPECT_EQ(parallel::copy_n(v.begin(), 7, out.begin(), out.begin() + 5).in - v.begin(), 5);
+    // Two outputs of the same type: the function has two arguments.
+    EXPECT_EQ(
+        parallel::transform(v.begin(), v.begin() + 60, out.begin(), out.begin(), std::minus<>()),
+        out.end());
+    EXPECT_EQ(std::count(out.begin(), out.end(), 0), 60);
     const auto both = parallel::transform(v.begin(), v.end(), v.begin() + 1, v.begin() + 31,
                                           out.begin(), out.end(), std::plus<>(), std::negate<>());
     EXPECT_EQ(both.in1 - v.begin(), 30);
     EXPECT_EQ(both.in2 - v.begin(), 31);
     EXPECT_EQ(both.out - out.begin(), 30);
     EXPECT_EQ(out[7], v[8] - v[7]);
-    // Two outputs of the same type: the function has two arguments.
-    EXPECT_EQ(
-        parallel::transform(v.begin(), v.begin() + 60, out.begin(), out.begin(), std::minus<>()),
-        out.end());
-    EXPECT_EQ(std::count(out.begin(), out.end(), 0), 60);
 }
 
 TEST(parallel_transform, takes_a_count_as_std_does) {

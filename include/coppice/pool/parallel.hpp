@@ -70,7 +70,7 @@ inline constexpr bool call_leaves_function<F, Arguments...> = [] {
     } else if constexpr (std::is_invocable_v<call_probe<F, Arguments...>&, Arguments...>) {
         return false;
     } else {
-        return std::is_invocable_v<const F&, Arguments...>;  // false for one that is volatile
+        return std::is_invocable_v<const F&, Arguments...>;  // it may be volatile instead
     }
 }();
 
