@@ -92,9 +92,11 @@ void graph_body::clear() noexcept {
     is_prepared_ = false;
 }
 
-void graph_body::check_valid() const {
-    std::vector<std::uint32_t> left(nodes_.size(), 0);
-    std::vector<bool> is_chosen(nodes_.size(), false);
+void graph_body::check_valid(module_check& check) const {
+    std::vector<std::uint32_t>& left = check.left;
+    std::vector<bool>& is_chosen = check.is_chosen;
+    left.assign(nodes_.size(), 0);
+    is_chosen.assign(nodes_.size(), false);
     for (const graph_node* const node : nodes_) {
         for (const graph_edge* e = details_of(*node).first; e != nullptr; e = e->next) {
             if (node->kind == node_kind::condition) {
@@ -104,7 +106,8 @@ void graph_body::check_valid() const {
             }
         }
     }
-    std::vector<const graph_node*> ready;
+    std::vector<const graph_node*>& ready = check.ready;
+    ready.clear();
     ready.reserve(nodes_.size());
     bool has_start = false;
     for (const graph_node* const node : nodes_) {
@@ -123,7 +126,8 @@ void graph_body::check_valid() const {
 }
 
 // Checks all modules and the modules in them. Rejects a graph that contains itself.
-void graph_body::check_modules(std::vector<const graph_body*>& above) const {
+void graph_body::check_modules(module_check& check) const {
+    std::vector<const graph_body*>& above = check.above;
     above.push_back(this);
     for (const graph_node* const node : nodes_) {
         const graph_body* const module = details_of(*node).module;
@@ -131,8 +135,8 @@ void graph_body::check_modules(std::vector<const graph_body*>& above) const {
         if (std::find(above.begin(), above.end(), module) != above.end()) {
             refuse_graph("task_graph: a graph contains itself as a module: compose another graph");
         }
-        module->check_valid();
-        module->check_modules(above);
+        module->check_valid(check);
+        module->check_modules(check);
     }
     above.pop_back();
 }
@@ -141,15 +145,16 @@ void graph_body::prepare() {
     if (is_prepared_) return;
     lay_out();
     check_order();
-    std::vector<const graph_body*> above;
     for (const graph_node* const node : nodes_) {
         if (details_of(*node).module == nullptr) continue;
+        if (check_ == nullptr) check_ = std::make_unique<module_check>();
+        check_->above.clear();
         // A subgraph must not compose a graph in which it runs: that graph waits for the subgraph,
         // and keeps its turn meanwhile.
         for (const graph_node* n = parent_; n != nullptr; n = n->body->parent_) {
-            above.push_back(n->body);
+            check_->above.push_back(n->body);
         }
-        check_modules(above);
+        check_modules(*check_);
         break;
     }
     is_prepared_ = true;

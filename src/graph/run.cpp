@@ -266,6 +266,37 @@ graph_root::~graph_root() {
     clear();
 }
 
+spare_bodies::~spare_bodies() {
+    while (first_ != nullptr) first_ = std::move(first_->next_spare);  // without recursion
+}
+
+std::unique_ptr<graph_body> spare_bodies::take() {
+    {
+        const std::lock_guard lock(mutex_);
+        if (std::unique_ptr<graph_body> body = std::move(first_)) {
+            first_ = std::move(body->next_spare);
+            return body;
+        }
+    }
+    return std::make_unique<graph_body>();
+}
+
+void spare_bodies::give_back(std::unique_ptr<graph_body> body) noexcept {
+    const std::lock_guard lock(mutex_);
+    body->next_spare = std::move(first_);
+    first_ = std::move(body);
+}
+
+std::unique_ptr<graph_body> graph_run::take_body(graph_node& parent) {
+    std::unique_ptr<graph_body> body = graph_->spare.take();
+    body->move_to(&parent);
+    return body;
+}
+
+void graph_run::give_back(std::unique_ptr<graph_body> body) noexcept {
+    graph_->spare.give_back(std::move(body));
+}
+
 graph_run::graph_run(graph_root& graph, const graph_pool& pool) noexcept
     : work_item(&graph_run::run_first), graph_(&graph), pool_(pool) {}
 

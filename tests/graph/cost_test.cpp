@@ -73,6 +73,65 @@ TEST(graph_cost, a_run_after_the_first_allocates_nothing) {
     EXPECT_EQ(n, 20 * 6);
 }
 
+// Makes a tree of subgraphs, each with two nodes and a module beside its two subgraphs.
+void make_tree(subgraph& nodes, task_graph& module, shared_number& ran, int depth) {
+    auto [a, b] = nodes.emplace([&ran] { ran.add(1); }, [&ran] { ran.add(1); });
+    a.precede(b);
+    nodes.compose(module);
+    if (depth == 0) return;
+    for (int i = 0; i != 2; ++i) {
+        node inner = nodes.emplace([&module, &ran, depth](subgraph& inside) {
+            make_tree(inside, module, ran, depth - 1);
+        });
+        a.precede(inner);
+    }
+}
+
+TEST(graph_cost, a_run_with_subgraphs_in_subgraphs_allocates_nothing) {
+    if (test::sanitized) GTEST_SKIP() << "the sanitizer owns operator new";
+    thread_pool pool(1);
+    shared_number ran;
+    task_graph module;
+    module.emplace([&ran] { ran.add(1); });
+    task_graph graph;
+    graph.emplace([&](subgraph& nodes) { make_tree(nodes, module, ran, 6); });
+    graph.run_n(pool, 2, block);
+    const test::allocation_count made;
+    graph.run_n(pool, 5, block);
+    graph.run(pool, block);
+    EXPECT_EQ(made.so_far(), 0u);
+    EXPECT_EQ(ran.get(), 8 * 3 * 127);
+}
+
+TEST(graph_cost, a_tree_of_subgraphs_keeps_the_memory_of_those_that_ran_at_once) {
+    if (test::sanitized) GTEST_SKIP() << "the sanitizer owns operator new";
+    thread_pool pool(1);
+    shared_number ran;
+    task_graph module;
+    module.emplace([&ran] { ran.add(1); });
+    task_graph graph;
+    const std::size_t before = test::live_allocations();
+    graph.emplace([&](subgraph& nodes) { make_tree(nodes, module, ran, 10); });
+    graph.run(pool, block);
+    EXPECT_LT(test::live_allocations() - before, 1'000u);  // of 2047 subgraphs
+}
+
+TEST(graph_cost, subgraphs_may_nest_without_a_limit) {
+    thread_pool pool(2);
+    shared_number left;
+    struct make_inner {
+        shared_number& left;
+        void operator()(subgraph& nodes) const {
+            if (left.add(-1) != 0) nodes.emplace(make_inner{left});
+        }
+    };
+    task_graph graph;
+    graph.emplace([&left] { left.set(test::sanitized ? 10'000 : 30'000); })
+        .precede(graph.emplace(make_inner{left}));
+    graph.run_n(pool, 2, block);
+    EXPECT_EQ(left.get(), 0);
+}
+
 TEST(graph_cost, a_run_with_conditions_allocates_nothing) {
     if (test::sanitized) GTEST_SKIP() << "the sanitizer owns operator new";
     thread_pool pool(1);

@@ -205,7 +205,34 @@ TEST(parallel_merge, stops_at_the_end_of_an_output_range_and_takes_two_projectio
             EXPECT_EQ(out[i].value, values[i]);
             EXPECT_EQ(out[i].is_left, is_left[i]);
         }
+        std::vector<either> again(room);
+        const auto bounded =
+            parallel::merge(left.begin(), left.end(), right.begin(), right.end(), again.begin(),
+                            again.end(), {}, &numbered::value, second);
+        EXPECT_EQ(bounded.in1, end.in1);
+        EXPECT_EQ(bounded.in2, end.in2);
+        EXPECT_EQ(bounded.out - again.begin(), end.out - out.begin());
+        for (std::size_t i = 0; i != room; ++i) EXPECT_EQ(again[i].value, out[i].value);
     }
+}
+
+TEST(parallel_merge, stops_at_the_end_of_an_output_that_two_iterators_bound) {
+    const std::vector<int> v = {1, 2, 4};
+    const std::list<int> list = {2, 3};
+    places::on_pools([&](auto... where) {
+        std::forward_list<int> out(4);
+        const auto end = parallel::merge(where..., v.begin(), v.end(), list.begin(), list.end(),
+                                         out.begin(), out.end());
+        EXPECT_EQ(out, (std::forward_list<int>{1, 2, 2, 3}));
+        EXPECT_EQ(end.in1, v.begin() + 2);
+        EXPECT_EQ(end.in2, list.end());
+        EXPECT_EQ(end.out, out.end());
+        int few[3] = {};
+        const auto sent = sync_wait(parallel::async::merge(where..., v.begin(), v.end(), v.begin(),
+                                                           v.end(), few, few + 3, std::less<>()));
+        EXPECT_EQ(std::get<0>(*sent).out, few + 3);
+        EXPECT_EQ(few[2], 2);
+    });
 }
 
 }  // namespace

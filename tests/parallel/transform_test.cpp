@@ -69,6 +69,12 @@ TEST(parallel_transform, an_output_ends_at_its_sentinel) {
         parallel::transform(v.begin(), v.begin() + 60, out.begin(), out.begin(), std::minus<>()),
         out.end());
     EXPECT_EQ(std::count(out.begin(), out.end(), 0), 60);
+    const auto both = parallel::transform(v.begin(), v.end(), v.begin() + 1, v.begin() + 31,
+                                          out.begin(), out.end(), std::plus<>(), std::negate<>());
+    EXPECT_EQ(both.in1 - v.begin(), 30);
+    EXPECT_EQ(both.in2 - v.begin(), 31);
+    EXPECT_EQ(both.out - out.begin(), 30);
+    EXPECT_EQ(out[7], v[8] - v[7]);
 }
 
 TEST(parallel_transform, takes_a_count_as_std_does) {

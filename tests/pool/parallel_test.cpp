@@ -193,6 +193,12 @@ TEST(parallel_for, copies_a_function_only_if_its_call_is_const) {
         char bytes[65];
     };
     static_assert(!loops_call_copy<large, int>);
+    struct watched {
+        void operator()(int) volatile {}
+        void operator()() volatile {}
+        int calls = 0;
+    };
+    static_assert(!loops_call_copy<watched, int> && !loops_call_copy<watched>, "not const");
     EXPECT_EQ(generic(1) + with_packs(1) + changing() + plain(), 15);
 }
 

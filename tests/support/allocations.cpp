@@ -24,7 +24,9 @@ void count_one() {
            !until_failure.compare_exchange_weak(left, left - 1, coppice::internal::relaxed,
                                                 coppice::internal::relaxed)) {
     }
-    if (left == 1) throw std::bad_alloc();
+    if (left != 1) return;
+    returned.fetch_add(1, coppice::internal::relaxed);  // there is nothing to free
+    throw std::bad_alloc();
 }
 
 void* counted(std::size_t size) {

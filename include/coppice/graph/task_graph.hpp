@@ -145,9 +145,9 @@ public:
     // Threads: the run completes on the worker that ended the last node; on the thread that starts
     // it, if no node runs; on the thread that stops it, if it still waits for its turn. The next
     // run may begin, and even complete, before this one has called its waiter. Blocks: never. Cost:
-    // the first run after a change is O(nodes + edges) and allocates. Later runs allocate only for
-    // a subgraph or a module that a subgraph makes. Lifetime: the pool outlives the run. A stop
-    // loses: the nodes that have not begun do not run.
+    // the first run after a change is O(nodes + edges) and allocates. Later runs allocate only if
+    // a subgraph makes more than before, or if more subgraphs of subgraphs are under way at once.
+    // Lifetime: the pool outlives the run. A stop loses: the nodes that have not begun do not run.
     template <class Queues, class Token = use_await_t>
     [[nodiscard]] auto run(internal::basic_pool<Queues>& pool, Token&& token = Token())
         -> decltype(auto) {
@@ -221,7 +221,7 @@ node graph_builder::emplace(F f) {
                       "a node that takes a subgraph is void(subgraph&): a result, or a task, would "
                       "be dropped");
         using node_type = internal::subgraph_node<subgraph, F>;
-        node made = make<node_type>(std::move(f));
+        node made = make<node_type>(std::move(f), body_->parent() != nullptr);
         made.node_->body->details(*made.node_).leave = &node_type::leave;
         made.node_->body->details(*made.node_).inside = &node_type::inside;
         return made;

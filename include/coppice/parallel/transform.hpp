@@ -8,7 +8,7 @@
 // that of a plain loop while no other worker is idle.
 //
 // `out` is an iterator with enough space behind it, or a range, whose size limits how many elements
-// are written. In the place of a range there may be its begin and end, as (first, last, out,
+// are written. In the place of each range there may be its begin and end, as (first, last, out,
 // out_last); then all positions are returned, as of ranges (P3179). It must not overlap the input
 // unless both begin at the same element.
 

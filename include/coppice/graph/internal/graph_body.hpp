@@ -18,6 +18,14 @@
 
 namespace coppice::internal {
 
+// The memory of a check of modules, which the body that has modules keeps for its next check.
+struct module_check {
+    std::vector<const graph_body*> above;  // the graphs that contain the one being checked
+    std::vector<std::uint32_t> left;       // strong edges from nodes that are not ready
+    std::vector<bool> is_chosen;           // by a condition
+    std::vector<const graph_node*> ready;
+};
+
 // Threads: the owner builds the body. A run prepares it and starts rounds. The run's workers end
 // nodes. These phases do not overlap.
 class [[gnu::visibility("default")]] graph_body : immovable {
@@ -56,8 +64,9 @@ public:
     // Makes the arrays that a run reads, if the body has changed. Errors: std::bad_alloc;
     // std::system_error with invalid_argument if the graph or one of its modules cannot run.
     void prepare();
-    // Throws the same errors as prepare() if the body cannot run. Changes nothing.
-    void check_valid() const;
+    // Throws the same errors as prepare() if the body cannot run. Changes only the memory of the
+    // check.
+    void check_valid(module_check& check) const;
     void dump(std::ostream& out) const;
 
     // Called by the worker that starts a round, or by a thread that will submit to one. Starts all
@@ -69,9 +78,13 @@ public:
     graph_node* after(graph_node& node, graph_run& run, bool& over) noexcept;
 
     graph_node* parent() const noexcept { return parent_; }
+    // Makes the body that of another subgraph. Precondition: no nodes.
+    void move_to(graph_node* parent) noexcept { parent_ = parent; }
     graph_run& run() const noexcept { return *run_; }
     // Marks the body as used by a run, or not. Called by the run that has the turn.
     void set_busy(bool busy) noexcept { busy_.store(busy, relaxed); }
+
+    std::unique_ptr<graph_body> next_spare;  // used by spare_bodies
 
 private:
     // A node that fits into one cache line begins one.
@@ -86,7 +99,7 @@ private:
             !busy_.load(relaxed),
             "a task_graph was changed or destroyed while it runs: wait for its run first");
     }
-    void check_modules(std::vector<const graph_body*>& above) const;
+    void check_modules(module_check& check) const;
     void lay_out();
     void check_order();
     void group_ends(std::uint32_t without_next);
@@ -102,7 +115,7 @@ private:
     static constexpr std::uint32_t end_group_max = 64;
 
     graph_run* run_ = nullptr;   // of the round that is under way
-    graph_node* const parent_;   // the node whose subgraph this is
+    graph_node* parent_;         // the node whose subgraph this is
     bool counts_paths_ = false;  // a node is a condition
     bool is_prepared_ = false;
     std::vector<graph_node*> starts_;
@@ -111,6 +124,7 @@ private:
     std::uint32_t end_group_count_ = 0;
     std::uint32_t end_group_capacity_ = 0;
     std::vector<graph_node*> order_;  // used by prepare()
+    std::unique_ptr<module_check> check_;
     std::vector<graph_node*> nodes_;
     std::vector<node_details*> details_;  // in the order of the nodes
     alignas(64) end_counter ends_;        // changed by the workers; everything above is only read

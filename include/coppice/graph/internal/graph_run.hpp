@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -31,7 +32,22 @@ namespace coppice::internal {
 
 class graph_profile;
 
-// A graph: its nodes, its turn, and its profile.
+// Bodies of subgraphs that were made inside subgraphs and have ended. Threads: any. Each critical
+// section changes two pointers.
+class spare_bodies {
+public:
+    ~spare_bodies();
+    // Returns a body without nodes. Errors: std::bad_alloc.
+    std::unique_ptr<graph_body> take();
+    // Keeps a body without nodes. Cost: no allocation.
+    void give_back(std::unique_ptr<graph_body> body) noexcept;
+
+private:
+    std::mutex mutex_;
+    std::unique_ptr<graph_body> first_;  // a list, so that giving back cannot fail
+};
+
+// A graph: its nodes, its turn, its profile, and spare bodies for its subgraphs.
 class [[gnu::visibility("default")]] graph_root : public graph_body {
 public:
     graph_root() noexcept;
@@ -41,6 +57,7 @@ public:
 
     async_mutex turn;
     std::unique_ptr<graph_profile> profile;  // null if none is kept
+    spare_bodies spare;
 };
 
 // A pool whose type is erased.
@@ -91,6 +108,10 @@ public:
     // Called by the worker that ended the last node. Returns the first node of the next round, or
     // nullptr after the last round. After nullptr, this object may be gone.
     graph_node* end_round() noexcept;
+    // Returns a body for a subgraph that is made inside another one. Errors: std::bad_alloc.
+    std::unique_ptr<graph_body> take_body(graph_node& parent);
+    // Keeps the body of a subgraph that has ended, and has no nodes left.
+    void give_back(std::unique_ptr<graph_body> body) noexcept;
     const graph_pool& pool() const noexcept { return pool_; }
     graph_profile* profile() const noexcept { return profile_; }
 

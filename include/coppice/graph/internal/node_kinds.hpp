@@ -10,6 +10,7 @@
 #include <coppice/graph/internal/graph_run.hpp>
 
 #include <exception>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -130,31 +131,42 @@ struct copy_to_make {
     S operator()(graph_run&) const { return sender; }
 };
 
+// A subgraph of a task_graph keeps its body, and its memory with it. One inside another subgraph
+// takes a body of the run's graph when it begins, and gives it back when it has ended. So the
+// memory is that of the subgraphs that are under way, however many there are in all.
 template <class Subgraph, class F>
 struct subgraph_node final : graph_node {
-    explicit subgraph_node(F f)
-        : graph_node(&subgraph_node::step), function(std::move(f)), body(this) {
+    subgraph_node(F f, bool is_inside)
+        : graph_node(&subgraph_node::step),
+          function(std::move(f)),
+          nodes(is_inside ? nullptr : std::make_unique<graph_body>(this)) {
         kind = node_kind::subgraph;
     }
     static node_step step(graph_node& node, graph_run& run) noexcept {
         subgraph_node& self = static_cast<subgraph_node&>(node);
         try {
-            Subgraph graph(self.body);
+            if (self.nodes == nullptr) self.nodes = run.take_body(self);
+            Subgraph graph(*self.nodes);
             self.function(graph);
-            self.body.prepare();
+            self.nodes->prepare();
+            if (self.nodes->size() != 0) return node_step::inside;
         } catch (...) {
             run.fail(std::current_exception());
-            self.body.clear();
         }
-        return self.body.size() == 0 ? node_step::ended : node_step::inside;
+        if (self.nodes != nullptr) leave(self);
+        return node_step::ended;
     }
-    static void leave(graph_node& node) noexcept { static_cast<subgraph_node&>(node).body.clear(); }
+    static void leave(graph_node& node) noexcept {
+        subgraph_node& self = static_cast<subgraph_node&>(node);
+        self.nodes->clear();
+        if (self.body->parent() != nullptr) self.body->run().give_back(std::move(self.nodes));
+    }
     static graph_body& inside(graph_node& node) noexcept {
-        return static_cast<subgraph_node&>(node).body;
+        return *static_cast<subgraph_node&>(node).nodes;
     }
 
     F function;
-    graph_body body;
+    std::unique_ptr<graph_body> nodes;
 };
 
 }  // namespace coppice::internal

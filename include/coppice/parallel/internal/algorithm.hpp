@@ -172,7 +172,7 @@ struct sender_form {
 template <class Form, class Description, class... Args>
 concept can_call = binds<Description, Args...> && Form::template takes<Description, Args...>;
 
-// The function object of an algorithm in one of its forms. The longest call has a place and eight
+// The function object of an algorithm in one of its forms. The longest call has a place and nine
 // arguments.
 template <class Form, class Description>
 class algorithm_function {
@@ -185,14 +185,14 @@ class algorithm_function {
 
 public:
     template <class A, class B = unset, class C = unset, class D = unset, class E = unset,
-              class F = unset, class G = unset, class H = unset, class I = unset>
-        requires can_call<Form, Description, A, B, C, D, E, F, G, H, I>
+              class F = unset, class G = unset, class H = unset, class I = unset, class J = unset>
+        requires can_call<Form, Description, A, B, C, D, E, F, G, H, I, J>
     auto operator()(A&& a, B&& b = {}, C&& c = {}, D&& d = {}, E&& e = {}, F&& f = {}, G&& g = {},
-                    H&& h = {}, I&& i = {}) const {
-        return call<A, B, C, D, E, F, G, H, I>(
+                    H&& h = {}, I&& i = {}, J&& j = {}) const {
+        return call<A, B, C, D, E, F, G, H, I, J>(
             static_cast<A&&>(a), static_cast<B&&>(b), static_cast<C&&>(c), static_cast<D&&>(d),
             static_cast<E&&>(e), static_cast<F&&>(f), static_cast<G&&>(g), static_cast<H&&>(h),
-            static_cast<I&&>(i));
+            static_cast<I&&>(i), static_cast<J&&>(j));
     }
 };
 template <class Description>

@@ -76,6 +76,10 @@ template <class T>
 concept output =
     std::ranges::forward_range<T> || std::input_or_output_iterator<std::remove_cvref_t<T>>;
 
+// An output that is given by two iterators.
+template <class Out, class OutEnd>
+concept bounded_output = std::forward_iterator<Out> && std::sentinel_for<OutEnd, Out>;
+
 template <output Out>
 constexpr auto output_begin(Out&& out) {
     if constexpr (std::ranges::range<Out>) {

@@ -31,6 +31,17 @@ struct merge_description {
             return std::ranges::next(std::ranges::next(out, both), both2);
         };
     }
+    template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator It2,
+              std::sentinel_for<It2> End2, class Out, class OutEnd, class Less = std::less<>,
+              class Proj = std::identity, class Proj2 = std::identity>
+        requires bounded_output<Out, OutEnd> &&
+                 std::predicate<Less&, projected_t<Proj2, It2>, projected_t<Proj, It>>
+    static auto bind(It first, End last, It2 first2, End2 last2, Out out, OutEnd out_end,
+                     Less less = {}, Proj proj = {}, Proj2 proj2 = {}) {
+        return bind(std::ranges::subrange(first, last), std::ranges::subrange(first2, last2),
+                    std::ranges::subrange(out, out_end), std::move(less), std::move(proj),
+                    std::move(proj2));
+    }
     template <std::ranges::forward_range R, std::ranges::forward_range R2, output Out,
               class Less = std::less<>, class Proj = std::identity, class Proj2 = std::identity>
         requires std::predicate<Less&, projected_t<Proj2, std::ranges::iterator_t<R2>>,

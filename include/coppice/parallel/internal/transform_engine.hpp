@@ -106,10 +106,6 @@ It behind_out(It first, Count count) {
     return std::ranges::next(first, static_cast<std::iter_difference_t<It>>(count));
 }
 
-// An output that is given by two iterators.
-template <class Out, class OutEnd>
-concept bounded_output = std::forward_iterator<Out> && std::sentinel_for<OutEnd, Out>;
-
 // Returns the position behind `count` elements; a count below 0 is 0, as in std.
 template <class It>
 It behind_count(It first, std::iter_difference_t<It> count) {
@@ -152,6 +148,17 @@ struct transform_description {
     static auto bind(It first, End last, Out out, OutEnd out_end, F f, Proj proj = {}) {
         return bind(std::ranges::subrange(first, last), std::ranges::subrange(out, out_end),
                     std::move(f), std::move(proj));
+    }
+    template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator It2,
+              std::sentinel_for<It2> End2, class Out, class OutEnd, class F,
+              class Proj = std::identity, class Proj2 = std::identity>
+        requires bounded_output<Out, OutEnd> &&
+                 std::invocable<F&, projected_t<Proj, It>, projected_t<Proj2, It2>>
+    static auto bind(It first, End last, It2 first2, End2 last2, Out out, OutEnd out_end, F f,
+                     Proj proj = {}, Proj2 proj2 = {}) {
+        return bind(std::ranges::subrange(first, last), std::ranges::subrange(first2, last2),
+                    std::ranges::subrange(out, out_end), std::move(f), std::move(proj),
+                    std::move(proj2));
     }
     template <std::ranges::forward_range R, output Out, class F, class Proj = std::identity>
         requires projected_callable<F, Proj, std::ranges::iterator_t<R>>

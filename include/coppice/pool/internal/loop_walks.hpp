@@ -56,8 +56,10 @@ inline constexpr bool call_leaves_function<F, Arguments...> = [] {
         return false;                                  // not known
     } else if constexpr (sizeof...(Arguments) == 0) {  // which fit every operator alike
         return requires { &F::operator(); } && std::is_invocable_v<const F&>;
+    } else if constexpr (std::is_invocable_v<call_probe<F, Arguments...>&, Arguments...>) {
+        return false;
     } else {
-        return !std::is_invocable_v<call_probe<F, Arguments...>&, Arguments...>;
+        return std::is_invocable_v<const F&, Arguments...>;  // it may be volatile instead
     }
 }();
 
