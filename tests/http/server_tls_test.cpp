@@ -1,4 +1,6 @@
 // http::server over TLS, on real sockets, in every model and on every ring.
+#include <coppice/base/internal/atomic.hpp>
+
 #include "file_root.hpp"
 #include "secure_parts.hpp"
 
@@ -8,6 +10,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using namespace coppice::test;
 
@@ -112,26 +115,28 @@ TEST_P(secure_server_on, a_drain_says_close_notify_to_idle_clients) {
                                          routes_of_all_kinds());
     network net(GetParam().backend);
     net.run([](io::context& loop, http::server& s) -> task<> {
-        secure_peer used(loop), unused(loop);
-        for (secure_peer* const peer : {&used, &unused}) co_await peer->connect(s.local());
-        co_await used.send("GET /plain HTTP/1.1\r\nHost: a\r\n\r\n");
-        std::array<std::byte, 1000> answer;
-        EXPECT_NE(co_await used.stream().receive(answer), 0u);
+        secure_peer first(loop), second(loop);
+        for (secure_peer* const peer : {&first, &second}) {
+            co_await peer->connect(s.local());
+            co_await peer->send("GET /plain HTTP/1.1\r\nHost: a\r\n\r\n");
+            std::array<std::byte, 1000> answer;
+            EXPECT_NE(co_await peer->stream().receive(answer), 0u);
+        }
         s.drain(10s);
-        for (secure_peer* const peer : {&used, &unused}) {
+        for (secure_peer* const peer : {&first, &second}) {
             EXPECT_EQ(co_await peer->receive_all(), "");
         }
     }(net.loop, **server));
 }
 
 TEST_P(secure_server_on, a_body_that_is_cut_off_is_an_error) {
-    std::atomic<int> whole{0}, ended{0};
+    atomic<int> whole{0}, ended{0};
     http::router r;
     r.post("/read", http::read_body([&](http::request& q) -> task<http::response> {
-               const scope_exit count([&] { ++ended; });
+               const scope_exit count([&] { ended.fetch_add(1, release); });
                while (!(co_await q.incoming().read()).empty()) {
                }
-               ++whole;
+               whole.fetch_add(1, relaxed);
                co_return http::response(204);
            }));
     running_server server(secure(options_of(GetParam())), std::move(r));
@@ -149,8 +154,8 @@ TEST_P(secure_server_on, a_body_that_is_cut_off_is_an_error) {
             }
         }
     }(net.loop, server->local()));
-    while (ended != 2) std::this_thread::yield();
-    EXPECT_EQ(whole, 0);
+    while (ended.load(acquire) != 2) std::this_thread::yield();
+    EXPECT_EQ(whole.load(relaxed), 0);
 }
 
 TEST_P(secure_server_on, a_target_in_the_clear_is_misdirected) {

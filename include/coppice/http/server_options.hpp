@@ -49,7 +49,7 @@ struct timeouts {
 struct listener {
     io::endpoint endpoint;
     // Encrypts the connections that are accepted there: a tls::server_context (coppice/tls.hpp), or
-    // tls::server_security_of(slot) for one that is reloaded. Empty: they are not encrypted.
+    // tls::server_security_of(slot), whose context can be replaced. Empty: they are not encrypted.
     std::shared_ptr<const io::server_security> security = {};
 };
 
