@@ -1,4 +1,4 @@
-# cmake -DPROGRAM=... -DEXPECTED=... -P: runs a program, whose output must equal the file exactly.
+# cmake -DPROGRAM=... -DEXPECTED=... -P: runs a program. Its output must equal the file exactly.
 execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE said RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
     message(FATAL_ERROR "${PROGRAM} ended with ${status}; it said:\n${said}")

@@ -1,5 +1,5 @@
-# Debian packages of what is installed: `cpack` in a build folder makes libcoppice-dev (headers, the
-# static library, what finds them) and coppice-serve (the program).
+# Debian packages: `cpack` in a build folder makes libcoppice-dev (the headers, the static library,
+# and the files for CMake and pkg-config) and coppice-serve (the program).
 if(NOT PROJECT_IS_TOP_LEVEL)
     return()
 endif()

@@ -1,6 +1,6 @@
 # What `cmake --install` installs: headers, the library, the package files, and the program
-# (apps/serve installs itself). Everything is relative to the prefix, so that it may be chosen at
-# install time and moved afterwards.
+# (apps/serve installs itself). All paths are relative to the prefix, so a user may choose the
+# prefix at install time and move it afterwards.
 option(COPPICE_INSTALL "Install coppice with the project that contains it" ${PROJECT_IS_TOP_LEVEL})
 if(NOT COPPICE_INSTALL)
     return()
@@ -46,7 +46,8 @@ foreach(dir IN ITEMS INCLUDEDIR LIBDIR)
         set(${variable} "\${prefix}/${CMAKE_INSTALL_${dir}}")
     endif()
 endforeach()
-# A program of the static library links what that needs; the shared one names it itself.
+# A program that links the static library must also link its dependencies. The shared library names
+# its own.
 set(coppice_pc_zlib "")
 if(COPPICE_HTTP AND NOT BUILD_SHARED_LIBS)
     set(coppice_pc_zlib " -lz")

@@ -12,7 +12,7 @@ function(coppice_flags target)
             target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized -Wno-array-bounds
                 -Wno-stringop-overflow -Wno-dangling-pointer -Wno-mismatched-new-delete
                 -Wno-restrict -Wno-use-after-free)
-            # GoogleTest's macros close their own else; GCC warns of them nevertheless.
+            # GCC warns of a dangling else in GoogleTest's macros, which is not there.
             target_compile_options(${target} PRIVATE -Wno-dangling-else)
             # ThreadSanitizer does not know fences; fenced protocols have models instead.
             target_compile_options(${target} PRIVATE -Wno-tsan)
@@ -26,23 +26,23 @@ function(coppice_flags target)
     endif()
 endfunction()
 
-# Compiles a source with -O1 if the build has no optimization, which its promises need.
+# Compiles a source with -O1 in a build without optimization: its promises depend on optimization.
 function(coppice_optimize source)
     if(CMAKE_BUILD_TYPE STREQUAL "Debug" OR CMAKE_CXX_FLAGS_RELEASE MATCHES "-O0")
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS -O1
-            SKIP_PRECOMPILE_HEADERS ON)  # that header is of other flags
+            SKIP_PRECOMPILE_HEADERS ON)  # the header was compiled with other flags
     endif()
 endfunction()
 
-# An executable linked with the library.
+# Adds an executable linked with the library.
 function(coppice_executable target)
     add_executable(${target} ${ARGN})
     target_link_libraries(${target} PRIVATE coppice::coppice)
     coppice_flags(${target})
 endfunction()
 
-# Turns a part off that is AUTO if its package is not found, and says so; notes it as missing if the
-# part was asked for.
+# Finds the package that a part needs. If it is missing, turns the part off with a message where the
+# part is AUTO, and otherwise notes the package for coppice_refuse_missing().
 function(coppice_needs part package debian what)
     if(NOT ${part})
         return()
@@ -59,7 +59,7 @@ function(coppice_needs part package debian what)
     endif()
 endfunction()
 
-# Ends the configuration if coppice_needs() has noted anything, naming all of it.
+# Ends the configuration with a list of the packages that coppice_needs() has noted, if any.
 function(coppice_refuse_missing)
     get_property(missing GLOBAL PROPERTY coppice_missing)
     if(missing)

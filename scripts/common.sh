@@ -3,19 +3,19 @@
 root=$(dirname -- "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")")
 jobs=$(nproc)
 
-# Everything but a command's own result goes to stderr.
+# Messages go to stderr: only a command's result goes to stdout.
 say() { printf 'coppice: %s\n' "$*" >&2; }
 die() {
     say "$*"
     exit 1
 }
 
-# Installs the package sets named that are not complete.
+# need_packages SET...: installs the missing packages of these sets.
 need_packages() {
     "$root/scripts/packages.sh" "$@" || die "packages are missing, see above"
 }
 
-# The build folder must be ours to write; says what to do if it is not.
+# Creates the build folder. If this user cannot write to it, says what to do and ends the script.
 need_build_folder() {
     if ! mkdir -p "$root/build" 2>/dev/null || [ ! -w "$root/build" ]; then
         say "cannot write $root/build as user $(id -un)."
@@ -23,8 +23,8 @@ need_build_folder() {
     fi
 }
 
-# configure PRESET [CMAKE ARGUMENTS]: into build/PRESET, from the start if that folder is left over
-# from an attempt that failed or from another place of the checkout.
+# configure PRESET [CMAKE ARGUMENTS]: configures build/PRESET. Starts from scratch if the folder is
+# left over from a failed attempt, or from a checkout that has since been moved.
 configure() {
     local preset=$1
     shift

@@ -2,7 +2,7 @@
 """Draws the diagrams of the guide: writes docs/images/*.svg, which are kept in the tree.
 
   scripts/diagrams.py                   writes them
-  scripts/diagrams.py --check [ROOT]    names those in the tree at ROOT that are old
+  scripts/diagrams.py --check [ROOT]    names those in the tree at ROOT that are out of date
 
 A diagram has boxes (name, x, y, width, lines of text, kind) and arrows (from, to, text).
 Boxes stand on a grid of pixels. The pictures follow the reader's choice of light or dark.
@@ -58,7 +58,7 @@ class Diagram:
             self.text(x + width / 2, y + PAD + 12 + i * LINE, words, "note" if i else "head")
 
     def arrow(self, one, other, words="", kind="", shift=0, above=-6):
-        """From the middle of the side of one box that faces the other."""
+        """Draws an arrow between two boxes, from and to the middle of the facing sides."""
         (x, y, w, h), (u, v, s, t) = self.boxes[one], self.boxes[other]
         if x + w <= u or u + s <= x:  # beside each other
             at = max(y, v) / 2 + min(y + h, v + t) / 2 + shift

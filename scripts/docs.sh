@@ -16,7 +16,7 @@ version=$(sed -nE 's/^#define COPPICE_VERSION_[A-Z]+ ([0-9]+)$/\1/p' \
     "$root/include/coppice/base/version.hpp" | paste -sd.)
 
 say "the guide"
-# Pages that the navigation does not list yet come last, under their titles.
+# Pages missing from the navigation come last, under their titles.
 guide=$root/build/mkdocs.yml
 {
     sed -E -e "s#^docs_dir: .*#docs_dir: $root/docs#" \
@@ -28,15 +28,16 @@ guide=$root/build/mkdocs.yml
     done
 } >"$guide"
 mkdocs build --quiet --clean --config-file "$guide" --site-dir "$site"
-# A page that was opened as a file may not read other files: the search's index is a script, too.
+# A browser does not let a page opened from a file read other files. Therefore the search index is
+# also written as a script.
 {
     printf 'window.search_index = '
     cat "$site/search/search_index.json"
 } >"$site/search/search_index.js"
-# Debian's theme has another version of it than its pages name.
+# The pages of Debian's theme name a version of jQuery other than the one it ships.
 wanted=$site/js/jquery-3.6.0.min.js
 [ -e "$wanted" ] || cp "$site"/js/jquery-*.min.js "$wanted"
-# What pages link to outside of docs/ lies beside them in the site.
+# Files outside docs/ that pages link to are copied beside the pages.
 (cd "$root" && cp --parents -t "$site" examples/*.cpp include/coppice/*/{PROTOCOL,README}.md)
 find "$site" -maxdepth 2 -name '*.html' -not -path "$site/reference/*" -exec \
     sed -i -E 's#href="\.\./((\.\./)?(examples|include)/)#href="\1#g' {} +

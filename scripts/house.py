@@ -1,4 +1,4 @@
-"""The house: the rooms of the library, and which room stands on which, read from the tree.
+"""Reads from the tree the rooms of the library, and which room depends on which.
 
 scripts/diagrams.py draws it as docs/images/house.svg. A room's floor follows from what its files
 include, so a picture that differs from the one in the tree says that the tree has changed.
@@ -12,11 +12,13 @@ PURPOSE = {  # one line in each room's box
     "contract": "recurring work", "exec": "senders: std::execution", "task": "coroutines",
     "pool": "work stealing, fork-join", "token": "await, callback, future",
     "io": "event loops, sockets, files", "http": "server and client",
-    "tls": "TLS over sockets, by OpenSSL",
+    "parallel": "std's algorithms, pipelines", "sync": "locks, events, channels",
+    "graph": "graphs of tasks", "tls": "TLS over sockets, by OpenSSL",
 }
-CENTER = {  # where a room stands on its floor; a new one in the middle
-    "base": 420, "signal": 120, "trace": 320, "stop": 520, "exec": 540, "contract": 150,
-    "task": 715, "pool": 190, "token": 690, "io": 610, "http": 420, "tls": 715,
+CENTER = {  # the middle of each room on its floor, in pixels; a new room stands in the middle
+    "base": 420, "signal": 210, "trace": 690, "stop": 450, "exec": 450, "contract": 225,
+    "task": 690, "pool": 285, "token": 690, "parallel": 120, "sync": 330, "io": 675,
+    "graph": 200, "http": 460, "tls": 715,
 }
 INCLUDE = re.compile(r"^\s*#\s*include\s*<coppice/(\w+)/(internal/)?([\w/]+)\.hpp>", re.MULTILINE)
 
@@ -58,7 +60,7 @@ class House:
                    for next_ in self.uses.get(room, ()))
 
     def arrows(self):
-        """(user, used) without those that follow from others."""
+        """Returns the pairs (user, used) without those that follow from others."""
         for room in sorted(self.uses):
             for other in sorted(self.uses[room]):
                 if not any(self.reaches(between, other) for between in self.uses[room]):

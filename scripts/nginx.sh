@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Prints the path of an nginx for the tests that put one before the server; status 1 if there is
-# none. One that is installed comes first, then the one in build/nginx.
+# Prints the path of an nginx, for the tests that put one before the server. Prefers an installed
+# nginx to the one in build/nginx. The status is 1 if there is neither.
 #
-#   scripts/nginx.sh [--fetch]     --fetch: downloads Debian's package and unpacks it there, without
-#                                  installing it: an installed nginx would be started
+#   scripts/nginx.sh [--fetch]     --fetch: if there is none, downloads Debian's package and unpacks
+#                                  it into build/nginx; installing it would start a web server
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR
 . "$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")/common.sh"
 folder=$root/build/nginx
 
-# The libraries that it needs may be missing: it must run, not only exist.
+# A candidate must run, not only exist: the libraries that it needs may be missing.
 find_nginx() {
     local program
     for program in "$(command -v nginx || true)" /usr/sbin/nginx "$folder/usr/sbin/nginx"; do

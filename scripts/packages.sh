@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that a command needs and that are missing; does nothing when all are
-# there. As root, or by sudo.
+# Installs the missing Debian packages of the named sets, as root or through sudo. Does nothing if
+# all are installed.
 #
 #   scripts/packages.sh SET...     build: what ./run needs; test: what ./test adds; bench: rivals;
 #                                  docs: what scripts/docs.sh needs; postgresql: coppice-notes over
@@ -15,20 +15,21 @@ lock_wait_seconds=300
 packages_of() {
     case $1 in
         build) echo clang-19 cmake ninja-build libcli11-dev zlib1g-dev libssl-dev ;;
-        # llvm-19: the symbolizer that gives the sanitizers' reports their names.
+        # llvm-19 has the symbolizer, which puts function names into the sanitizers' reports.
         test) echo g++-12 libclang-rt-19-dev llvm-19 libgtest-dev relacy-dev ccache pkg-config \
             libhttp-parser-dev libsqlite3-dev nlohmann-json3-dev curl python3 gdb \
             g++-12-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest \
             clang-16 libc++-19-dev ;;
-        # For COPPICE_POSTGRESQL. The package postgresql-common starts no server by itself, but
-        # postgresql-15 makes a cluster and starts it; the tests have one of their own.
+        # For COPPICE_POSTGRESQL. Installing postgresql-15 creates a cluster and starts its server.
+        # The tests do not use that cluster: they start their own.
         postgresql) echo libpq-dev postgresql-15 ;;
-        # Not nginx-light: installing it starts a web server. See scripts/nginx.sh for the tests'.
+        # nginx is left out: installing it starts a web server. The tests use scripts/nginx.sh.
         bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libboost-fiber1.81-dev \
             libconcurrentqueue-dev libasio-dev \
             wrk python3 python3-pygal ;;
         docs) echo doxygen mkdocs ;;
-        # Half a gigabyte, so no part of test: without it the tests of the live page are skipped.
+        # Not in the set test, because it takes half a gigabyte. Without it the tests of the live
+        # page are skipped.
         browser) echo chromium ;;
         *)
             say "unknown package set '$1': build, test, bench, docs, postgresql or browser"
@@ -49,7 +50,7 @@ done
 }
 
 if ! command -v dpkg-query >/dev/null; then
-    say "this is no Debian system; these packages, or their like, must be there: ${wanted[*]}"
+    say "this is not a Debian system: install the equivalents of these packages: ${wanted[*]}"
     exit 0
 fi
 installed=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${wanted[@]}" 2>/dev/null || true)
@@ -67,7 +68,7 @@ if [ "$(id -u)" -ne 0 ]; then
         exit 1
     fi
     if [ ! -t 0 ] && ! sudo -n true 2>/dev/null; then
-        say "that needs sudo, which wants a password, and there is no terminal to ask for it."
+        say "that needs sudo, which asks for a password, and there is no terminal to ask on."
         say "Run first: sudo apt-get install ${missing[*]}"
         exit 1
     fi
@@ -98,7 +99,7 @@ apt() {
     done
 }
 
-# A failed update is no failure yet: the lists at hand may do.
+# A failed update is not an error yet: the lists on disk may be recent enough.
 refreshed=yes
 apt -o APT::Update::Error-Mode=any update || {
     refreshed=no
@@ -111,12 +112,12 @@ if ! apt install -y --no-install-recommends "${missing[@]}"; then
         # shellcheck source=/dev/null
         system=$(. /etc/os-release 2>/dev/null && echo "${PRETTY_NAME:-}") || true
         say "${unknown//$'\n'/; }."
-        say "All are in Debian 12 (main); this is ${system:-unknown}. Look at its package sources."
+        say "All are in Debian 12 (main); this is ${system:-unknown}. Check its package sources."
     elif grep -qE 'enough free space|No space left' "$log"; then
         say "the disk is full."
     elif [ $refreshed = no ] ||
         grep -qE 'Could not (resolve|connect)|Temporary failure|Failed to fetch' "$log"; then
-        say "the packages could not be downloaded: no network, or no way to the package sources."
+        say "the packages could not be downloaded: no network, or no access to the package sources."
     else
         say "apt-get install failed, see above."
     fi

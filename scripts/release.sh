@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes the source archive of a commit, with its checksum: the same bytes on every machine.
+# Makes the source archive of a commit and its checksum. Every machine produces the same bytes.
 #
 #   scripts/release.sh [--output FOLDER] [COMMIT]
 #
 # COMMIT is HEAD by default, FOLDER is build/release. Writes coppice-VERSION.tar.gz, in which
-# everything is below coppice-VERSION/, and coppice-VERSION.tar.gz.sha256. The version is the one
-# that the commit's own header states; the changelog must have a heading for it.
+# everything is below coppice-VERSION/, and coppice-VERSION.tar.gz.sha256. VERSION comes from the
+# header base/version.hpp of that commit. The commit's changelog must have a heading for it.
 set -euo pipefail
 
 # shellcheck source-path=SCRIPTDIR
@@ -41,7 +41,7 @@ commit=${commit:-HEAD}
 
 cd -- "$root"
 git rev-parse --quiet --verify "$commit^{commit}" >/dev/null || die "there is no commit '$commit'"
-# Of the working tree nothing is read: an archive is of a commit.
+# Everything is read from the commit, nothing from the working tree.
 version=$(git show "$commit:include/coppice/base/version.hpp" |
     sed -n 's/^#define COPPICE_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' | paste -sd.)
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || die "commit $commit states no version: '$version'"

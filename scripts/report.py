@@ -1,16 +1,16 @@
 #!/usr/bin/python3
-"""Keeps what the benchmarks measured, and makes the report of it.
+"""Keeps the benchmarks' figures in the history, and makes the report.
 
   report.py add BENCH FIGURES --commit C --compiler TEXT --mode MODE [--past]
-                                                         appends a run to the history; of a past
-                                                         commit it is for compare alone
-  report.py write [--out FOLDER]                         the report: Markdown, HTML and plots
-  report.py compare OLD NEW [BENCH...]                   what changed between two commits
-  report.py has COMMIT [BENCH...]                        exit 0 if the history has runs of all
+                                                         appends a run to the history; with --past
+                                                         only compare reads it
+  report.py write [--out FOLDER]                         writes the report: Markdown, HTML and plots
+  report.py compare OLD NEW [BENCH...]                   shows what changed between two commits
+  report.py has COMMIT [BENCH...]                        exits with 0 if the history has runs of all
 
-Figures come from `bench_NAME --json`, see benchmarks/harness.hpp. benchmarks/documents.json says what
-the project's five documents measured, and which figures of ours and of the rivals stand beside it.
-Needs Debian's python3 alone; plots need python3-pygal and are left out without it.
+Figures come from `bench_NAME --json`, see benchmarks/harness.hpp. benchmarks/documents.json says
+what the project's five documents measured, and which of our figures and the rivals' stand beside
+it. Needs only Debian's python3. Plots need python3-pygal, and are left out without it.
 """
 import argparse
 import datetime
@@ -33,7 +33,7 @@ RIVAL_PACKAGES = ["libtbb-dev", "libomp-19-dev", "libboost1.81-dev", "libconcurr
 # ---- The history: one line per run of a benchmark program ----------------------------------------
 
 def read_history(path):
-    """All runs, oldest first. A line that is no run ends the program: nothing is skipped."""
+    """Returns all runs, oldest first. Ends the program at a line that is not a run."""
     runs = []
     if not path.exists():
         return runs
@@ -42,13 +42,13 @@ def read_history(path):
             run = json.loads(line)
             run["bench"], run["commit"], run["figures"], run["budgets"]
         except (ValueError, KeyError, TypeError) as error:
-            sys.exit(f"{path}:{number}: no run of a benchmark: {error}")
+            sys.exit(f"{path}:{number}: not a run of a benchmark: {error}")
         runs.append(run)
     return runs
 
 
 def split_figures(lines):
-    """The figures and the budgets among the lines that a benchmark wrote."""
+    """Returns the figures and the budgets among the lines that a benchmark wrote."""
     figures, budgets = [], []
     for number, line in enumerate(lines, 1):
         entry = json.loads(line)
@@ -89,7 +89,7 @@ def add(arguments, history):
 
 
 def latest(runs, commit=None, benches=()):
-    """The last run of each benchmark; of that commit, if one is given."""
+    """Returns the last run of each benchmark, of one commit if it is given."""
     found = {}
     for run in runs:
         if benches and run["bench"] not in benches:
@@ -116,21 +116,21 @@ def figure_of(run, workload, rival, unit):
 
 
 def worse_by(ours, theirs):
-    """How many times worse ours is: below 1 it is better."""
+    """Returns how many times worse our figure is. Below 1 it is better."""
     if ours["better"] == "more":
         return theirs["value"] / ours["value"] if ours["value"] else float("inf")
     return ours["value"] / theirs["value"] if theirs["value"] else float("inf")
 
 
 def verdict(ours, rivals):
-    """(text, loss) of a figure beside its best rival: [(label, figure)], without the absent."""
+    """Returns (text, loss) of a figure beside the best of the present rivals, [(label, figure)]."""
     if not rivals:
         return "no rival in this run", False
     label, best = max(rivals, key=lambda each: worse_by(ours, each[1]))
     ratio = worse_by(ours, best)
     if abs(ratio - 1) <= LEVEL or ours["value"] == best["value"]:
         return f"level with {label}", False
-    # What differs by less than its spread may be chance.
+    # A difference smaller than the spread may be chance.
     unsure = ours["low"] <= best["high"] and best["low"] <= ours["high"] and \
         min(ours["high"] - ours["low"], best["high"] - best["low"]) > 0
     suffix = "; the ranges overlap" if unsure else ""
@@ -143,7 +143,7 @@ def verdict(ours, rivals):
 
 
 class table:
-    """A table of documents.json with the figures of a run put in."""
+    """A table of documents.json, filled with the figures of a run."""
 
     def __init__(self, text, run):
         self.text, self.run = text, run
@@ -157,14 +157,14 @@ class table:
         return figure_of(self.run, column["workload"], name, row.get("unit", self.text["unit"]))
 
     def rivals_of(self, row, column):
-        """What a figure of ours is held against: the rows it names, or all rivals."""
+        """Returns the figures to compare one of ours with: the rows it names, or all rivals."""
         wanted = row.get("against")
         return [(each["label"], figure) for each in self.rows if each["who"] == "rival"
                 and (wanted is None or each["label"] in wanted)
                 for figure in [self.measured(each, column)] if figure]
 
     def relative(self, row, column, index, value):
-        """The value as a multiple of the table's base of the same kind, if it has one."""
+        """Returns the value as a multiple of the table's base of the same kind, if it has one."""
         base = self.text.get("base", {}).get("document" if row["who"] == "document" else "measured")
         for each in self.rows if base else []:
             if each["label"] != base:
@@ -212,7 +212,7 @@ class table:
         return ("table", head, rows)
 
     def claims(self):
-        """What the document says in words, and whether the figures of this run agree."""
+        """Returns what the document claims in words, and if the figures of this run agree."""
         for claim in self.text.get("claims", []):
             less, than = (figure_of(self.run, side[0], side[1], side[2] if len(side) > 2 else
                                     self.text["unit"]) for side in (claim["less"], claim["than"]))
@@ -233,7 +233,7 @@ def slug(text):
 
 
 def provenance(runs):
-    """How each benchmark was run, and where: the last runs of two may be of different machines."""
+    """Returns how and where each benchmark ran. Their last runs may be from different machines."""
     blocks = [("table", ["benchmark", "commit", "when", "how", "compiler", "machine",
                          "load at its end"],
                [[(run["bench"], ""), (run["commit"], ""), (run["time"], ""), (run["mode"], ""),
@@ -270,7 +270,7 @@ def missed_budgets(runs):
 
 
 def tables(document, runs):
-    """The document's tables; what was measured with g++ too has a second one behind the first."""
+    """Returns the document's tables. A table measured with g++ too is followed by g++'s."""
     for text in document["tables"]:
         yield text
         if text["bench"] + "-gcc" in runs:
@@ -278,7 +278,7 @@ def tables(document, runs):
 
 
 def uncovered(runs, documents):
-    """Workloads that no table shows, so that nothing that was measured is hidden."""
+    """Returns the workloads that no table shows, so that no measured figure is hidden."""
     shown = {(each["bench"], column[1]) for document in documents
              for each in tables(document, runs) for column in each["columns"]}
     for name, run in sorted(runs.items()):
@@ -292,7 +292,7 @@ def uncovered(runs, documents):
 
 
 def report(runs, documents, plot):
-    """The report's blocks. plot(table, id): the picture's path, or None."""
+    """Returns the report's blocks. plot(table, id) returns the path of a picture, or None."""
     body, losses = [], []
     for document in documents:
         body.append(("h2", document["title"]))
@@ -391,7 +391,7 @@ SHADES = {"ours": ["#1b7f4b", "#3fa96f", "#7fcf9f", "#a5dcb9"], "document": ["#b
 
 
 def bars(made):
-    """(label, a value or None per column, colour) of each row that has figures of the table's unit."""
+    """Returns (label, a value or None per column, color) of each row with figures in this unit."""
     used = {}
     for row in made.rows:
         values = []
@@ -410,7 +410,7 @@ def bars(made):
 
 
 def plotter(folder):
-    """What draws a table as bars into folder/plots, or draws nothing without pygal."""
+    """Returns a function that draws a table as bars into folder/plots, or nothing without pygal."""
     try:
         import pygal
         import pygal.style
@@ -462,7 +462,7 @@ def write(arguments, history):
 # ---- Comparing two commits -----------------------------------------------------------------------
 
 def changes(old, new):
-    """(ratio, text) of each figure that is in both runs and whose repetitions do not overlap."""
+    """Returns (ratio, text) of each figure in both runs whose repetitions do not overlap."""
     for figure in new["figures"]:
         before = figure_of(old, figure["workload"], figure["rival"], figure["unit"])
         if before is None or not before["value"] or not figure["value"]:
@@ -488,7 +488,7 @@ def compare(arguments, history):
     for name in both:
         for what in ("machine", "compiler", "mode"):
             if old[name][what] != new[name][what]:
-                print(f"{name}: not the same {what}: {old[name][what]}; {new[name][what]}")
+                print(f"{name}: the runs differ in {what}: {old[name][what]}; {new[name][what]}")
         found.extend(changes(old[name], new[name]))
     for _, text in sorted(found, key=lambda each: -each[0]):
         print(text)

@@ -3,9 +3,9 @@
 
     scripts/single_header.py [FILE]      default: build/coppice_single.hpp
 
-The header has the sources of the library in it as well, so a program that includes it links
-only threads; only one translation unit of a program may include it. Comments are left out:
-read the headers themselves.
+The header also contains the library's sources, so a program that includes it links only threads.
+Only one translation unit of a program may include it. Comments are left out: read them in the
+original headers.
 """
 import pathlib
 import re
@@ -23,7 +23,7 @@ class Writer:
         self.seen = set()
 
     def add(self, path):
-        """Appends a file, with what it includes before it; each once."""
+        """Appends a file after the files that it includes, each file once."""
         path = path.resolve()
         if path in self.seen:
             return

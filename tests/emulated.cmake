@@ -1,6 +1,7 @@
-# What an emulator need not run, because it says the same on every processor and takes minutes to
-# build: which types, signatures, queries and errors result, how arguments are stored and moved, and
-# how much is allocated. What has threads, stacks, clocks, bits or memory orders in it stays.
+# Tests left out under an emulator, because they give the same result on every processor and take
+# minutes to build: tests of types, signatures, queries and errors, of how arguments are stored and
+# moved, and of the number of allocations. Tests that involve threads, stacks, clocks, bits or
+# memory orders stay.
 list(APPEND coppice_tests_left_out
     exec/adaptors exec/alternatives exec/allocation exec/allocator_aware exec/closure
     exec/completion_signatures exec/domain exec/env exec/into_variant exec/attrs exec/misuse

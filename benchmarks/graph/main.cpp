@@ -1,4 +1,5 @@
-// bench_graph: what a node of a graph costs, beside oneTBB's flow graph, on one and two threads.
+// bench_graph: the cost of a node of a graph, compared with oneTBB's flow graph, on 1 and 2
+// threads.
 #include "../harness.hpp"
 #include "rivals.hpp"
 

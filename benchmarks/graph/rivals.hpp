@@ -50,7 +50,7 @@ inline shape random_dag(std::uint32_t nodes) {
     return s;
 }
 
-// A graph that is built once. run() runs it that often, one run after the other.
+// A graph that is built once. run(n) runs it n times, one run after the other.
 class built_graph {
 public:
     built_graph() = default;

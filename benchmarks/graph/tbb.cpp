@@ -1,4 +1,4 @@
-// oneTBB's flow graph: continue_nodes, which join as the nodes of a task_graph do.
+// oneTBB's flow graph, with continue_nodes, which wait for all their predecessors.
 #include "rivals.hpp"
 
 #include <tbb/flow_graph.h>

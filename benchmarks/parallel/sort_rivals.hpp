@@ -8,7 +8,7 @@
 
 namespace bench_parallel {
 
-// Elements, and room for what merge writes.
+// The elements, and room for the output of merge.
 template <class T>
 struct data {
     std::vector<T> v;
@@ -16,8 +16,8 @@ struct data {
 };
 enum class kind { sort, stable_sort, merge, partition, nth_element };
 
-// A rival's algorithms on `threads` threads, which are started before the first and kept. merge
-// merges both halves of v, which are sorted. partition puts what is less than `pivot` first.
+// A rival's algorithms on `threads` threads, which are started before the first call and kept.
+// merge merges the two sorted halves of v. partition puts the elements less than `pivot` first.
 // Returns false if the rival has no such algorithm.
 struct rival {
     const char* name;

@@ -1,4 +1,4 @@
-// bench_pipeline: what an item costs in a pipeline, beside oneTBB's parallel_pipeline.
+// bench_pipeline: the cost of an item in a pipeline, compared with oneTBB's parallel_pipeline.
 #include "rivals.hpp"
 
 #include "../harness.hpp"

@@ -13,7 +13,7 @@ struct work {
     bool in_order;      // the last stage
 };
 
-// Takes the numbers below `size` through the pipeline. Returns the sum of what came out.
+// Takes the numbers below `size` through the pipeline. Returns the sum of its output.
 std::uint64_t run_coppice(const work& w, std::size_t size);
 std::uint64_t run_tbb(const work& w, std::size_t size);
 

@@ -97,7 +97,8 @@ struct plain_shared {
     static void request(source& s) { s.request_stop(); }
 };
 
-// Sources that return tokens by value: the token is taken once and kept, as users do.
+// Sources that return tokens by value. The benchmark takes the token once and keeps it, as users
+// do.
 template <class Source, class Token, template <class> class Callback>
 struct shared_family {
     struct source {
@@ -114,7 +115,7 @@ using ours_shared =
     shared_family<coppice::stop_source, coppice::stop_token, coppice::stop_callback>;
 using standard = shared_family<std::stop_source, std::stop_token, std::stop_callback>;
 
-// The same with a subscription in place of a callback.
+// Sources whose slots hold a subscription instead of a callback.
 struct ours_subscribed : ours_shared {
     template <std::size_t, class F>
     struct callback {

@@ -1,4 +1,4 @@
-// Generators, and the coroutine that a program would write by hand instead.
+// Generators, and the coroutine that a program without them would write by hand.
 #include "rivals.hpp"
 
 #include "../harness.hpp"

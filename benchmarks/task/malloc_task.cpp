@@ -1,4 +1,4 @@
-// The same lazy task with symmetric transfer, as textbooks write it: its frames come from malloc.
+// A rival: the lazy task with symmetric transfer of textbooks, whose frames come from malloc.
 #include "rivals.hpp"
 
 #include "../harness.hpp"

@@ -1,4 +1,4 @@
-// oneTBB: task_arena::enqueue from outside, and a round trip by its future.
+// A rival: oneTBB's task_arena::enqueue from outside, and a round trip through a future.
 #include "rivals.hpp"
 
 #include "../harness.hpp"

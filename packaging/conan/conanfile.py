@@ -1,4 +1,4 @@
-"""What `conan create .` does with the package it has made: build and run the consumer."""
+"""Tests the package that `conan create .` has made: builds and runs the consumer."""
 import os
 
 from conan import ConanFile

@@ -1,4 +1,5 @@
-# What makes gdb readable in a program of coppice: `source coppice-gdb.py`, once, or in ~/.gdbinit.
+# Makes gdb's output readable for programs that use coppice: `source coppice-gdb.py` by hand or in
+# ~/.gdbinit.
 #
 #   bt                 without the library's own frames, and with short names of the rest
 #   bt -no-filters     all frames, as gdb shows them
@@ -6,7 +7,7 @@
 #                      thread outwards, also where no frame on the stack says so
 #   coppice tasks HANDLE   the same, from a suspended coroutine; its address, as handle.address()
 #
-# Works with clang and g++, at any level of optimization; what is optimized out it cannot show.
+# Works with clang and g++ at any level of optimization. It cannot show what is optimized out.
 # docs/debugging.md has an example.
 import os
 import re
@@ -16,17 +17,17 @@ from gdb.FrameDecorator import FrameDecorator
 
 NAME_MAX = 100  # columns of a function's name
 
-# A symbol of the library that gdb did not demangle: constraints are too much for it.
+# A symbol of the library that gdb did not demangle: it cannot demangle constraints.
 MANGLED = re.compile(r'^_ZZ*T?h?n?\d*_?N[KVrO]*(?:7coppice|St.*7coppice)')
 HEADER = re.compile(r'/coppice/(?:[a-z_]+/)+[a-z_]+\.hpp$')
-# What compilers make of a coroutine: its body has the function's name and one of these behind.
+# The suffixes that compilers append to the function's name for the body of a coroutine.
 CLONE = re.compile(r'\s*\[clone [^\]]*\]|\.(?:resume|destroy|cleanup|actor|part\.\d+|cold)\b')
 ACTOR = re.compile(r'\((?:[\w:]+::)?_Z\w+\.(?:Frame|frame)\s*\*\)')
 GLUE = re.compile(r'__await_(?:suspend|ready|resume)_wrapper__|^std::(?:__n4861::)?coroutine_handle<')
 
 
 def without_arguments(name, depth_kept):
-    """NAME with <...> for template arguments that are deeper than `depth_kept`."""
+    """Returns NAME with <...> for template arguments nested deeper than `depth_kept`."""
     out, depth, i = [], 0, 0
     while i < len(name):
         c = name[i]
@@ -53,7 +54,7 @@ def without_arguments(name, depth_kept):
 
 
 def short_name(name):
-    """A function's name as a person would say it."""
+    """Returns a function's name as an engineer would say it."""
     if name is None:
         return None
     if name.startswith('_Z'):
@@ -76,7 +77,7 @@ def short_name(name):
 
 
 def without_parameters(name):
-    """NAME without the list of parameters at its end, which gdb shows with the values."""
+    """Returns NAME without its parameter list: gdb shows the parameters with their values."""
     name = re.sub(r'\)(?: const| volatile|&| noexcept)+$', ')', name)
     if not name.endswith(')') or name.endswith('operator()'):
         return name
@@ -97,7 +98,7 @@ def file_of(frame):
 
 
 def is_library(frame):
-    """Whether the frame is coppice's own code, or what compilers put between coroutines."""
+    """Returns True for frames of coppice's own code, and of glue between coroutines."""
     name = frame.name()
     if name is None:
         return False
@@ -132,7 +133,7 @@ class ShortFrame(FrameDecorator):
 
 
 class CoppiceFrames:
-    """Leaves out the library's frames, but for the innermost: there the program stands."""
+    """Leaves out the library's frames, except the innermost: the thread is there."""
 
     def __init__(self):
         self.name = 'coppice'
@@ -158,7 +159,7 @@ class CoppiceFrames:
 
 # ---- Tasks that wait for one another ----------------------------------------------------------
 def promise_of_frame(frame):
-    """The promise of the coroutine that a stack frame runs, or None."""
+    """Returns the promise of the coroutine that a stack frame runs, or None."""
     try:
         block = frame.block()
     except RuntimeError:
@@ -178,7 +179,7 @@ def promise_of_frame(frame):
 
 
 def promise_of_handle(address):
-    """The promise of a suspended coroutine, by the function that would resume it."""
+    """Returns the promise of a suspended coroutine, found through its resume function."""
     pointer = gdb.lookup_type('void').pointer()
     resume = int(gdb.Value(address).cast(pointer.pointer())[0])
     if resume == 0:
@@ -202,7 +203,7 @@ def at(address, kind):
 
 
 def promise_offset(kind):
-    """Behind the two addresses that each coroutine's frame begins with."""
+    """Returns the promise's place in a frame: behind the two addresses that begin each frame."""
     size = 2 * gdb.lookup_type('void').pointer().sizeof
     align = max(kind.strip_typedefs().alignof, 1)
     return (size + align - 1) // align * align
@@ -213,7 +214,7 @@ def coroutine_of(promise):
 
 
 def function_of(coroutine):
-    """(name, file:line) of a coroutine, by the addresses in its frame."""
+    """Returns (name, file:line) of a coroutine, found through the addresses in its frame."""
     pointer = gdb.lookup_type('void').pointer()
     words = gdb.Value(coroutine).cast(pointer.pointer())
     for i in (0, 1):
@@ -236,7 +237,7 @@ def function_of(coroutine):
 
 
 def chain_of(promise):
-    """The task_chain of a promise, or None for a coroutine that is no task."""
+    """Returns the task_chain of a promise, or None if the coroutine is not a task."""
     pending = [promise]
     while pending:
         value = pending.pop(0)
@@ -248,7 +249,7 @@ def chain_of(promise):
 
 
 def field(value, name):
-    """A field of value's own class or of a base of it."""
+    """Returns a field of the value's own class or of one of its bases."""
     for f in value.type.strip_typedefs().fields():
         if f.name == name and not f.is_base_class:
             return value[f]
@@ -261,7 +262,7 @@ def field(value, name):
 
 
 def waiting_for(chain):
-    """(coroutine, its task_chain or None, None) that waits for the task, or (None, None, what)."""
+    """Returns (waiting coroutine, its task_chain or None, None), or (None, None, what waits)."""
     waiter = chain['waiter_']
     if int(waiter) == 0:
         return None, None, 'nobody'
@@ -286,7 +287,7 @@ def waiting_for(chain):
 
 
 class CoppiceCommand(gdb.Command):
-    """Looks into a program of coppice."""
+    """Commands for programs that use coppice."""
 
     def __init__(self):
         super().__init__('coppice', gdb.COMMAND_STACK, gdb.COMPLETE_NONE, True)

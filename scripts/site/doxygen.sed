@@ -1,5 +1,5 @@
-# A plain comment above a declaration, or behind one, becomes doxygen's; the first line of a header
-# becomes the file's; what a docstring says by name (Threads: ...) becomes a paragraph of its own.
+# Turns a plain comment above or behind a declaration into doxygen's form, the first line of a header
+# into the description of the file, and each named line of a docstring (Threads: ...) into a paragraph.
 1s#^// (.*)$#/// \\file\n/// \1#
 2,$s#^( *)//( |$)#\1///\2#
 /^ *\/\/\//s#(///|[.;)]) (Threads|Blocks|Errors|Cost|Lifetime|Units|Source): #\1\n/// \\par \2\n/// #g

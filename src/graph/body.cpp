@@ -1,4 +1,4 @@
-// The nodes of a graph: their edges, and what a run needs of them.
+// The nodes of a graph, their edges, and the arrays that a run reads.
 #include <coppice/graph/internal/graph_body.hpp>
 #include <coppice/graph/internal/permit_wait.hpp>
 
@@ -14,14 +14,17 @@ namespace {
 }
 
 [[noreturn]] void refuse_without_start() {
-    refuse_graph("task_graph: every node has a predecessor, so none can start");
+    refuse_graph("task_graph: every node has a predecessor, so none can start: remove an edge");
 }
 [[noreturn]] void refuse_cycle() {
-    refuse_graph("task_graph: a cycle without a condition");
+    refuse_graph(
+        "task_graph: a cycle without a condition never starts: remove an edge, or make one of its "
+        "nodes a condition");
 }
 
-// The last node that is ready is run first, and the others are popped last in, first out. So the
-// first in order, among those of the highest priority, stands last.
+// Orders successors so that the last one runs first: the worker runs the last ready node itself,
+// and pops the others last in, first out. The last one is the earliest edge of the highest
+// priority.
 bool runs_later(const graph_node* a, const graph_node* b) noexcept {
     const node_details& x = details_of(*a);
     const node_details& y = details_of(*b);
@@ -118,14 +121,14 @@ void graph_body::check_valid() const {
     if (ready.size() != nodes_.size()) refuse_cycle();
 }
 
-// Modules contain their own modules; a graph that contains itself cannot run.
+// Checks all modules and the modules in them. Rejects a graph that contains itself.
 void graph_body::check_modules(std::vector<const graph_body*>& above) const {
     above.push_back(this);
     for (const graph_node* const node : nodes_) {
         const graph_body* const module = details_of(*node).module;
         if (module == nullptr) continue;
         if (std::find(above.begin(), above.end(), module) != above.end()) {
-            refuse_graph("task_graph: a graph is a module of itself");
+            refuse_graph("task_graph: a graph contains itself as a module: compose another graph");
         }
         module->check_valid();
         module->check_modules(above);
@@ -140,7 +143,8 @@ void graph_body::prepare() {
     std::vector<const graph_body*> above;
     for (const graph_node* const node : nodes_) {
         if (details_of(*node).module == nullptr) continue;
-        // A subgraph's module must not be a graph in which it runs: that has the turn already.
+        // A subgraph must not compose a graph in which it runs: that graph waits for the subgraph,
+        // and keeps its turn meanwhile.
         for (const graph_node* n = parent_; n != nullptr; n = n->body->parent_) {
             above.push_back(n->body);
         }
@@ -150,7 +154,7 @@ void graph_body::prepare() {
     is_prepared_ = true;
 }
 
-// As check_valid(), after lay_out(), in memory that is kept.
+// Checks the same as check_valid(). Called after lay_out(), and reuses memory.
 void graph_body::check_order() {
     if (starts_.empty() && !nodes_.empty()) refuse_without_start();
     order_.clear();

@@ -1,4 +1,4 @@
-// A task_graph in the language of Graphviz, and its profile.
+// Writes a task_graph in the language of Graphviz, and its profile.
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/internal/json_string.hpp>
@@ -50,7 +50,7 @@ const char* dot_shape(const graph_node& node) noexcept {
     return "box";
 }
 
-// Writes the nodes and edges of a graph, with the modules that were not written before.
+// Writes the nodes and edges of a graph, and its modules that have not been written yet.
 void dump_nodes(std::ostream& out, const graph_body& body,
                 std::vector<const graph_body*>& written) {
     const std::size_t number = written.size();

@@ -12,9 +12,10 @@ namespace coppice::internal {
 
 namespace {
 
-// After this many nodes a worker looks at the clock. After this long, in nanoseconds, it lets the
-// next node be an item of its own. Between items it looks after the pool's timers, and after work
-// from outside; but an item is often stolen, and then another processor's cache has to get all.
+// A worker runs nodes one after the other within one item of the pool. Every `nodes_per_look` nodes
+// it reads the clock. If the item has taken `item_time_max` nanoseconds, it submits the next node
+// as an item of its own, because a worker serves the pool's timers and outside work only between
+// items. Shorter items would cost more: an item is often stolen, and the thief's cache then misses.
 constexpr unsigned nodes_per_look = 32;
 constexpr std::int64_t item_time_max = 50'000;
 
@@ -78,7 +79,8 @@ node_step begin_node(graph_node& node, graph_run& run, trace::event_log* log) no
     for (permit_wait* p = details_of(node).permits; p != nullptr; p = p->next) p->release();
 }
 
-// The node has ended. Returns what this worker runs next, or nullptr: then all may be gone.
+// Called when the node has ended. Returns the node that this worker runs next, or nullptr. After
+// nullptr, the graph and the run may be gone.
 graph_node* end_node(graph_node* node, graph_run& run) noexcept {
     for (;;) {
         if (node->is_slow) [[unlikely]]
@@ -142,8 +144,8 @@ graph_node* graph_body::after(graph_node& node, graph_run& run, bool& over) noex
     return counts_paths_ ? after_some(node, run, over) : after_all(node, run, over);
 }
 
-// Without conditions: every node is reached, so a node that has not started keeps the body alive.
-// After the last arrival the node may be gone.
+// For bodies without conditions. Every node is reached, so a node that has not started keeps the
+// body alive. After the caller's last arrival, the nodes may be gone.
 graph_node* graph_body::after_all(graph_node& node, graph_run& run, bool& over) noexcept {
     if (node.successor_count == 0) {
         end_group& group = end_groups_[node.first];
@@ -162,17 +164,18 @@ graph_node* graph_body::after_all(graph_node& node, graph_run& run, bool& over) 
     return kept;
 }
 
-// With conditions: the caller's path keeps the body alive until it ends or goes on as a start. A
-// node that runs already takes a start over, and may then end the body. So a start is counted
-// before it is made, and the one as which the caller's own path goes on is made last.
+// For bodies with conditions. The caller's path keeps the body alive until it ends or continues in
+// a successor. Starting a node that already runs hands the path to its worker, which may then end
+// the body. So a further path is counted before its node is started, and the node in which the
+// caller's own path continues is started last.
 graph_node* graph_body::after_some(graph_node& node, graph_run& run, bool& over) noexcept {
     work_item* ready = nullptr;  // the last one first
     const auto start = [&ready](graph_node& n) noexcept {
-        if (!details_of(n).starts.start()) return;  // the worker that runs it runs it again
+        if (!details_of(n).starts.start()) return;  // running: its worker will run it again
         n.next = ready;
         ready = &n;
     };
-    graph_node* goes_on = nullptr;  // where the caller's path goes on
+    graph_node* goes_on = nullptr;  // the successor in which the caller's path continues
     const auto add = [this, &start, &goes_on](graph_node& n) noexcept {
         if (goes_on != nullptr) {
             ends_.split(2);
@@ -194,7 +197,7 @@ graph_node* graph_body::after_some(graph_node& node, graph_run& run, bool& over)
         }
     }
     const bool runs_again = details_of(node).starts.ended();
-    // After this, the body may be gone, unless a node is ready or this one runs again.
+    // From here on the body may be gone, unless a node is ready or this one runs again.
     if (goes_on == nullptr) {
         over = ends_.end_one();
     } else {
@@ -206,7 +209,7 @@ graph_node* graph_body::after_some(graph_node& node, graph_run& run, bool& over)
     }
     if (ready == nullptr) return nullptr;
     graph_node* const kept = static_cast<graph_node*>(ready);
-    // Oldest last: the list is turned, so that the worker pops them in the order of the list.
+    // Reverses the list, so that the worker pops the nodes in the order of their edges.
     work_item* turned = nullptr;
     for (work_item* item = ready->next; item != nullptr;) {
         work_item* const following = item->next;

@@ -70,7 +70,7 @@ public:
     std::error_code shutdown(int fd, shutdown_direction how) noexcept override;
     bool is_quiet(int fd) noexcept override;
     result<std::size_t> send_file(int, int, std::uint64_t, std::size_t) noexcept override {
-        // reading and sending is what the simulation can delay and split
+        // Makes the caller read and send instead, which the simulation can delay and split.
         return system_error(EAGAIN);
     }
     std::chrono::sys_seconds wall_time() noexcept override;
@@ -131,7 +131,7 @@ private:
         std::deque<std::byte> inbox;  // bytes that have arrived
         std::size_t in_flight = 0;    // bytes on their way here
         std::size_t capacity = 0;     // limit of inbox and in_flight together
-        // when the last bytes on their way arrive: a stream keeps its order
+        // the time when the last bytes in flight arrive: later bytes must not arrive earlier
         time_point last_arrival{};
         bool ended = false;  // the peer sends nothing more, and all its bytes have arrived
         bool send_shut = false;

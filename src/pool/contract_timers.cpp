@@ -1,4 +1,4 @@
-// The wheel, the alarm, and the end of a contract_pool's timers; contract_timers.hpp.
+// The wheel, the alarm, and the end of a contract_pool's timers. See contract_timers.hpp.
 #include <coppice/pool/internal/contract_timers.hpp>
 
 #include <coppice/base/clock.hpp>
@@ -11,8 +11,8 @@ namespace coppice::internal {
 contract_timers::contract_timers(contract_scheduler group) noexcept
     : group_(group), alarm_(*this), round_(*this) {}
 
-// Enqueues timers that have ended; runs them here if the group has ended. Touches no member: the
-// pool may be gone when the last one is enqueued.
+// Enqueues timers that have ended, or runs them here if the group has ended. Touches no member:
+// once the last timer is enqueued, the pool may be gone.
 void contract_timers::enqueue(contract_scheduler group, item_chain& ended) noexcept {
     while (work_item* const item = ended.pop_front()) {
         group.enqueue(static_cast<contract_timer&>(*item));
@@ -42,7 +42,7 @@ void contract_timers::arm(contract_timer& timer, std::int64_t when, std::int64_t
             ended.push_back(&timer);
             break;
     }
-    // An item may run in enqueue(), and must not do so inside the gate.
+    // enqueue() may run the item, which must not happen inside the gate.
     const contract_scheduler group = group_;
     entry_.leave();
     enqueue(group, ended);
@@ -72,8 +72,8 @@ void contract_timers::end_watch() noexcept {
     entry_.wait();
 }
 
-// Sets the alarm for the earliest tick, if it is not set for that or an earlier one. If the system
-// has no thread for the process's timer, no timer of the wheel can be served: all are stopped.
+// Sets the alarm for the earliest tick, unless it is set that early already. If the system has no
+// thread for the process's timer, no timer of the wheel can be served, so all are stopped.
 void contract_timers::watch(item_chain& ended) noexcept {
     try {
         const std::lock_guard lock(watch_mutex_);
@@ -106,7 +106,7 @@ void contract_timers::round::serve(contract_item* item) noexcept {
     timers.wheel_.take_due(now, wheel_user::other, ended);
     enqueue(timers.group_, ended);
     if (timers.wheel_.next() <= now) {
-        // More are due; contracts have their turn in between.
+        // More timers are due. Contracts get their turn before the next round.
         (void)timers.group_.enqueue_if_open(timers.round_);
         return;
     }

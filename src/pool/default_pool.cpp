@@ -1,4 +1,4 @@
-// The process's default pool, and what moves to it.
+// The process's default pool, and the submission of calls to it.
 #include <coppice/pool/default_pool.hpp>
 
 #include <coppice/base/internal/atomic.hpp>
@@ -17,8 +17,8 @@ using namespace internal;
 
 namespace {
 
-// Never destroyed: see the header. A child of fork() begins without a pool; the workers of the old
-// one do not exist there, so it is not destroyed either.
+// The pool is never destroyed: see the header. A child of fork() begins without a pool. It does not
+// destroy the parent's pool either, because the workers of that pool do not exist in the child.
 struct default_pool_state {
     default_pool_state() {
         ::pthread_atfork([] { of_process().mutex.lock(); },  // no thread is inside while it forks

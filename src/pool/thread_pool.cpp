@@ -10,6 +10,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -21,7 +23,12 @@ namespace coppice::internal {
 template class basic_pool<thread_pool_queues>;
 
 std::size_t hardware_threads() noexcept {
-    return allowed_processors().size();
+    std::array<unsigned long, 1024> mask{};  // allocates nothing, unlike allowed_processors()
+    if (::sched_getaffinity(0, sizeof mask, reinterpret_cast<cpu_set_t*>(mask.data())) != 0)
+        return 1;
+    std::size_t count = 0;
+    for (const unsigned long word : mask) count += static_cast<std::size_t>(std::popcount(word));
+    return std::max<std::size_t>(1, count);
 }
 
 namespace {

@@ -12,7 +12,7 @@ fail() {
     echo "requirements: FAILED: $*" >&2
     exit 1
 }
-# refused SENTENCE HEADER FLAGS...
+# refused SENTENCE HEADER FLAGS...: including HEADER fails, and SENTENCE is the first error.
 refused() {
     local sentence=$1 header=$2
     shift 2

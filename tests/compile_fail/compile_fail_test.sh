@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A file must be refused by the compiler, for the reason its first line states: `// expect: REGEX`.
-# Further lines at its top may state how many errors there are, and what the compiler says besides:
-# `// errors: N`, `// says: REGEX`; a regex continues in lines of `//     `, without the blanks.
+# The compiler must reject FILE for the reason in its first line, `// expect: REGEX`. The next lines
+# may state the number of errors, `// errors: N`, and other text of the compiler's output,
+# `// says: REGEX`. A regex continues in lines that begin with `//     `, without these blanks.
 #
 #   compile_fail_test.sh COMPILER INCLUDE FILE
 set -euo pipefail
@@ -17,12 +17,12 @@ if said=$("$compiler" "${flags[@]}" -I "$include" "$file" 2>&1); then
     echo "$file: compiled, but must not"
     exit 1
 fi
-# Only what the compiler calls an error counts: a regex may not match a line that it merely quotes.
+# Only errors count: the regex must not match a source line that the compiler merely quotes.
 if ! grep -Eq -- "$expected" <<<"$(grep -E '(fatal )?error:' <<<"$said")"; then
     printf '%s: refused, but not with "%s":\n%s\n' "$file" "$expected" "$said"
     exit 1
 fi
-# Messages of the library are golden: this many errors, and these words.
+# The library's own messages are pinned: exactly this many errors, with these words.
 errors=$(sed -n 's|^// errors: ||p' "$file")
 count=$(grep -Ec '(fatal )?error:' <<<"$said")
 if [ -n "$errors" ] && [ "$errors" -ne "$count" ]; then

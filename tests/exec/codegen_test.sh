@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A pipeline of just and then must vanish: at -O2 it has the instructions of the plain expression.
+# A pipeline of just and then costs nothing: at -O2 it compiles to as many instructions as the plain
+# expression.
 #
 #   codegen_test.sh COMPILER INCLUDE
 set -euo pipefail
@@ -41,7 +42,7 @@ extern "C" int piped(int a, int b) {
 CODE
 "$compiler" -std=c++20 -O2 -S -I "$include" "$work/pipeline.cpp" -o "$work/pipeline.s"
 
-# The instructions of one function: the indented lines between its label and its end.
+# Counts the instructions of one function: the indented lines between its label and its end.
 count() {
     awk -v label="$1:" '$1 == label { inside = 1; next }
         inside && /\.cfi_endproc/ { exit }

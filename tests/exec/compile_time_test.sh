@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What room exec costs to compile beyond the standard headers it includes: a ratchet.
+# Limits what room exec costs to compile beyond the standard headers that it includes.
 #
 #   compile_time_test.sh COMPILER INCLUDE
 #
-# The budget is 1 s and 200 MB for a pipeline, 1.5 s for the umbrella header. Machines are noisy and
-# differ, so what can fail the test is what no neighbor can change: the lines that the room adds,
-# and with clang the types, declarations and expressions that the compiler made of them, and its
-# memory. Processor time is shown, the best of several turns, and fails nothing: even its ratio to
-# the time of the same standard headers moves by a tenth. The ceiling of the lines leaves 2
-# percent, since two compilers break the same lines differently. Lower the ceilings when the figures
+# The budget is 1 s and 200 MB for a pipeline, 1.5 s for the umbrella header. Times differ between
+# machines and with their load, so the test checks only stable figures: the lines that the room
+# adds, the compiler's memory, and with clang the number of types, declarations and expressions. It
+# prints the processor time, the best of several runs, but does not check it: even its ratio to the
+# time of the same standard headers varies by a tenth. The ceiling of the lines leaves 2 percent,
+# because the two compilers break the same lines differently. Lower the ceilings when the figures
 # fall.
 set -euo pipefail
 
@@ -30,17 +30,18 @@ int main() {
 CODE
 echo '#include <coppice/execution.hpp>' >"$work/umbrella.cpp"
 
-# The system headers of a file, each once.
+# Prints the system headers that a file includes, each once.
 std_of() {
     "$compiler" "${flags[@]}" -M "$1" | tr '[:blank:]' '\n' |
         sed -n 's|.*/include/c++/[0-9]*/\([a-z_]*\)$|#include <\1>|p' | sort -u
 }
-# The lines of our own headers in a file, without blanks and comments.
+# Counts the lines that our own headers contribute to a file, without blanks and comments.
 own_lines() {
     "$compiler" "${flags[@]}" -E "$1" |
         awk '/^# [0-9]+ "/ { own = $3 ~ /\/coppice\// } own && NF && !/^#/ { ++n } END { print n }'
 }
-# The types, declarations and expressions of a file together; 0 from a compiler that does not count.
+# Prints the number of types, declarations and expressions of a file together, or 0 if the compiler
+# does not count them.
 entities() {
     { "$compiler" "${flags[@]}" -fsyntax-only -Xclang -print-stats "$1" 2>&1 || true; } |
         awk '/ (types|decls|stmts\/exprs) total/ { n += $1 } END { print n + 0 }'
@@ -51,7 +52,7 @@ megabytes() {
     /usr/bin/time -f %M -o "$work/memory" "$compiler" "${flags[@]}" -O2 -c "$1" -o /dev/null
     echo $(($(tail -n 1 "$work/memory") / 1024))
 }
-# Processor time, so that a busy machine changes it little.
+# Prints the processor time of compiling a file, in ms: a busy machine changes it little.
 milliseconds() { # FILE FLAG...
     local file=$1 TIMEFORMAT='%U %S' spent
     shift

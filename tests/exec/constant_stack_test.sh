@@ -146,7 +146,7 @@ int main() {
     check("spawn");
 }
 CODE
-# What of the library is not a template is compiled once.
+# The library's sources are compiled once.
 for file in "$source"/base/*.cpp "$source/exec/deadline.cpp"; do
     "$compiler" -std=c++20 -O1 -I "$include" -c "$file" -o "$work/$(basename "$file" .cpp).o"
 done

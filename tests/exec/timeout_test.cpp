@@ -63,7 +63,7 @@ TEST(timeout, accepts_any_limit) {
                  std::system_error);
 }
 
-// Stops by its own decision, after `takes`, without looking at tokens and deadlines.
+// A sender that completes as stopped after `takes`. It ignores stop tokens and deadlines.
 auto stops_itself(std::chrono::nanoseconds takes) {
     return ex::read_env(ex::get_scheduler) |
            ex::let_value([](auto sch) { return ex::schedule(sch); }) | ex::let_value([takes] {
@@ -73,7 +73,7 @@ auto stops_itself(std::chrono::nanoseconds takes) {
                return ex::just_stopped();
            });
 }
-// What became of a sender: 1, a value; 2, timed out; 3, stopped.
+// The outcome of a sender: 1, a value; 2, timed out; 3, stopped.
 template <class Sndr>
 int fate(Sndr sndr) {
     auto known = std::move(sndr) | ex::then([](auto&&...) { return 1; }) |
@@ -100,7 +100,8 @@ TEST(timeout, a_senders_own_stop_is_not_a_timeout) {
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms) | ex::timeout(1h), 1h)), 3);
 }
 
-// Watches the deadline itself, as operations of a loop do, and stops when it has passed.
+// A sender that watches its deadline, as operations of a loop do, and completes as stopped when the
+// deadline has passed.
 struct keeps_its_deadline {
     using sender_concept = ex::sender_tag;
     template <class Self, class... Env>
@@ -146,7 +147,7 @@ TEST(timeout, a_stop_by_a_sender_that_keeps_the_deadline_is_a_timeout) {
               3);
 }
 
-// A sender that heeds a stop, but only when the limit has passed as well.
+// The sender requests the stop itself, and completes as stopped when its limit has passed.
 TEST(timeout, a_stop_from_outside_is_not_a_timeout_even_if_it_outlasts_the_limit) {
     coppice::inplace_stop_source source;
     const auto slow = [&] {

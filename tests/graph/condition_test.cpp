@@ -83,7 +83,7 @@ TEST(graph_condition, a_chosen_node_starts_whatever_else_precedes_it) {
     EXPECT_EQ(ran.text(), "t");
 }
 
-TEST(graph_condition, a_half_reached_join_does_not_disturb_the_next_run) {
+TEST(graph_condition, a_partly_reached_join_starts_over_in_the_next_run) {
     thread_pool pool(2);
     int run = 0;
     record ran;
@@ -121,7 +121,7 @@ TEST(graph_condition, a_node_never_runs_beside_itself) {
     }
 }
 
-// The race detector sees a touch of a node after the end of the run, whenever it happens.
+// The thread sanitizer reports any access to a node after the end of the run.
 TEST(graph_condition, a_node_whose_start_a_running_node_takes_over_touches_nothing_afterwards) {
     thread_pool pool(2);
     for (int i = 0; i != 200; ++i) {

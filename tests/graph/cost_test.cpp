@@ -1,4 +1,4 @@
-// What a run costs: allocations, and stack.
+// The allocations and the stack depth of a run.
 #include "allocations.hpp"
 #include "graphs.hpp"
 #include "sanitizers.hpp"

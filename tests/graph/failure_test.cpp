@@ -16,8 +16,8 @@
 namespace coppice::graph_test {
 namespace {
 
-// A graph with a node of every kind. Node `fatal` throws, or requests a stop. Every node counts
-// itself before, and keeps an object alive.
+// A graph with a node of every kind. Every node increments a count and owns an object. Node `fatal`
+// then throws, or requests a stop.
 class every_kind {
     struct stepper {
         every_kind* graph;
@@ -196,7 +196,7 @@ TEST(graph_turns, runs_of_one_graph_take_turns_in_their_order) {
     EXPECT_EQ(ran.text(), "01234");
 }
 
-TEST(graph_turns, a_stop_ends_the_wait_for_a_turn_and_the_run_is_undisturbed) {
+TEST(graph_turns, a_stop_ends_the_wait_for_a_turn_and_does_not_disturb_the_current_run) {
     thread_pool pool(2);
     async_event open;
     inplace_stop_source source;

@@ -66,7 +66,7 @@ TEST(graph, a_graph_runs_again_and_may_grow_between_two_runs) {
     EXPECT_EQ(ran.text(), "aaabc");
 }
 
-TEST(graph, run_n_runs_that_often) {
+TEST(graph, run_n_runs_the_graph_n_times) {
     thread_pool pool(2);
     record ran;
     task_graph graph;
@@ -78,7 +78,7 @@ TEST(graph, run_n_runs_that_often) {
     EXPECT_EQ(ran.text(), "ababab");
 }
 
-TEST(graph, run_until_asks_after_each_run) {
+TEST(graph, run_until_calls_the_predicate_after_each_round) {
     thread_pool pool(2);
     int runs = 0;
     int asked = 0;
@@ -99,7 +99,7 @@ TEST(graph, an_exception_of_the_predicate_ends_the_run) {
     EXPECT_TRUE(finishes(graph.run(pool)));
 }
 
-TEST(graph, every_token_runs_it) {
+TEST(graph, every_completion_token_runs_a_graph) {
     thread_pool pool(2);
     std::promise<std::error_code> called;
     int runs = 0;
@@ -181,7 +181,7 @@ TEST(graph, a_worker_runs_nodes_without_predecessors_by_priority) {
     EXPECT_EQ(ran.text(), "bac");
 }
 
-TEST(graph, two_edges_between_the_same_nodes_are_one_order) {
+TEST(graph, two_edges_between_the_same_nodes_act_as_one) {
     thread_pool pool(2);
     record ran;
     task_graph graph;
@@ -251,7 +251,7 @@ struct alignas(Alignment) aligned_bytes {
     std::byte bytes[Alignment];
 };
 
-// Returns how many functions run at an address that their type does not allow.
+// Returns the number of functions that run at a misaligned address.
 template <std::size_t Alignment>
 int misplaced() {
     thread_pool pool(1);
@@ -268,7 +268,7 @@ int misplaced() {
     return count;
 }
 
-TEST(graph, a_function_of_any_alignment_lies_where_it_may) {
+TEST(graph, a_function_with_any_alignment_is_stored_aligned) {
     EXPECT_EQ(misplaced<16>(), 0);
     EXPECT_EQ(misplaced<32>(), 0);
     EXPECT_EQ(misplaced<64>(), 0);

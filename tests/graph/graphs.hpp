@@ -1,4 +1,4 @@
-// What the tests of room graph share: a pool, and the order in which nodes ran.
+// Helpers of the tests of room graph: a pool, and a record of the order in which nodes ran.
 #pragma once
 
 #include <coppice/base/internal/atomic.hpp>

@@ -93,7 +93,7 @@ TEST(graph_permits, are_given_back_after_an_exception) {
     }
 }
 
-TEST(graph_permits, a_stop_ends_the_wait_for_one) {
+TEST(graph_permits, a_stop_ends_the_wait_for_a_permit) {
     thread_pool pool(2);
     inplace_stop_source source;
     async_semaphore none(0);
@@ -112,8 +112,8 @@ TEST(graph_permits, a_stop_ends_the_wait_for_one) {
     EXPECT_TRUE(ran.in_order("w", "x"));
 }
 
-// Another deadline that comes before lets the process's timer serve equal ones in any order.
-TEST(graph_permits, a_deadline_that_ends_the_wait_for_one_first_stops_the_run) {
+// An earlier deadline makes the process's timer serve equal later ones in any order.
+TEST(graph_permits, a_deadline_that_ends_the_wait_for_a_permit_stops_the_run) {
     thread_pool pool(2);
     for (int i = 0; i != 50; ++i) {
         async_event never;

@@ -1,4 +1,4 @@
-// dump() and write_profile(): what a graph looks like, and when its nodes ran.
+// dump() and write_profile(): the picture of a graph, and the times of its nodes.
 #include "graphs.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Small random graphs with conditions and loops, against what a sequential program says of them.
+// Small random graphs with conditions and loops, compared with a sequential program.
 #include "graphs.hpp"
 
 #include <coppice/sync.hpp>
@@ -13,15 +13,15 @@
 namespace coppice::graph_test {
 namespace {
 
-// COPPICE_GRAPHS: how many graphs; the full number is 100000.
+// COPPICE_GRAPHS sets the number of graphs; a full run has 100,000.
 unsigned graph_count() {
     const char* const asked = std::getenv("COPPICE_GRAPHS");
     return asked != nullptr ? static_cast<unsigned>(std::strtoul(asked, nullptr, 10)) : 1000;
 }
 
-// A graph of up to 19 nodes, whose edges go up, except those of conditions, which go anywhere. The
-// choice of a condition depends on how often it has run. So the number of runs of each node does
-// not depend on the order in which the nodes run.
+// A graph of up to 19 nodes. Edges lead to nodes with higher numbers, except those of conditions,
+// which lead anywhere. The choice of a condition depends on how often it has run. So the number of
+// runs of each node does not depend on the order in which the nodes run.
 class random_loops {
     enum kind : unsigned { condition, task_node, subgraph_node, with_permits, plain };
 

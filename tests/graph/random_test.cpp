@@ -1,4 +1,4 @@
-// Small random graphs against what a sequential program says of them.
+// Small random graphs, compared with a sequential program.
 #include "graphs.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace coppice::graph_test {
 namespace {
 
-// COPPICE_GRAPHS: how many graphs; the full number is 100000.
+// COPPICE_GRAPHS sets the number of graphs; a full run has 100,000.
 unsigned graph_count() {
     const char* const asked = std::getenv("COPPICE_GRAPHS");
     return asked != nullptr ? static_cast<unsigned>(std::strtoul(asked, nullptr, 10)) : 2000;

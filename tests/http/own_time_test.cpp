@@ -54,7 +54,7 @@ protected:
                        spin_until(r, first_deadline + 10ms);
                        return verdict(r);
                    }));
-        // Ends when it is told to stop.
+        // Ends when it gets a stop request.
         routes.get("/told", http::offload([this](request& r) {
                        first_deadline = r.deadline();
                        while (!r.stop_token().stop_requested()) std::this_thread::yield();

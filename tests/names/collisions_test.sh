@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Which usual names a program cannot declare beside the library: exactly those of docs/names.md.
+# docs/names.md lists exactly the common names that a program cannot declare beside the library.
 #
 #   collisions_test.sh COMPILER INCLUDE
 #
-# A page declares and uses each usual name as a type, as a function, or as a variable, behind
-# using-directives, each on a line of its own. The names on the lines that the compiler refuses
-# are the collisions.
+# A generated source declares and uses each common name as a type, a function, or a variable after
+# using-directives, one name per line. The names on the lines that the compiler rejects are the
+# collisions.
 set -euo pipefail
 
 compiler=$1 include=$2
@@ -15,13 +15,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export LC_ALL=C
 
-# The names: those of the pages beside this script, and more.
+# Collects the names: those of the pages beside this script, and more.
 {
     sed -n 's/^struct \([a-z_0-9]*\) {};$/\1/p' "$here"/*words.hpp
     tr ' ' '\n' <"$here/usual_names.txt"
 } | sort -u >"$work/names"
 
-# documented COLUMN PATTERN: the names of the rows of docs/names.md whose column matches.
+# documented COLUMN PATTERN: prints the names of the rows of docs/names.md whose column matches.
 documented() {
     awk -F '|' -v column="$1" -v pattern="^ $2 \$" '
         /^## / { inside = $0 == "## Known collisions" }
@@ -33,7 +33,8 @@ documented() {
         }' "$page" | sort -u
 }
 
-# refused FILE: the names on the lines that the compiler refuses. A line of FILE ends in its name.
+# refused FILE: prints the names on the lines that the compiler rejects. Each line of FILE ends with
+# its name.
 refused() {
     local flags=()
     case $("$compiler" --version) in
@@ -44,7 +45,7 @@ refused() {
     awk 'NR == FNR { line[$1]; next } FNR in line { print $NF }' "$work/lines" "$1" | sort -u
 }
 
-# collisions KIND HEADER NAMESPACE...: the names that a program cannot use as a KIND.
+# collisions KIND HEADER NAMESPACE...: prints the names that a program cannot use as a KIND.
 collisions() {
     local kind=$1 header=$2 line
     shift 2
@@ -64,7 +65,7 @@ collisions() {
 }
 
 failed=0
-# same WHAT EXPECTED FOUND: two lists of names are equal.
+# same WHAT EXPECTED FOUND: checks that two lists of names are equal.
 same() {
     [ "$2" = "$3" ] && return
     printf '%s: found (>), or documented and not found (<):\n' "$1"
@@ -77,19 +78,19 @@ ours=$(documented 3 'coppice(::execution)?')
 systems=$(documented 3 'the system')
 [ "$(wc -w <<<"$ours")" -ge 20 ] || { echo "docs/names.md: no table of collisions" && exit 1; }
 
-# The whole library. Functions may have the names of the library's function templates.
+# The whole library. A function may share its name with a function template of the library.
 opened=(coppice coppice::execution)
 same "types" "$(both "$ours" "$systems")" "$(collisions type coppice "${opened[@]}")"
 same "variables" "$(both "$ours" "$systems")" "$(collisions variable coppice "${opened[@]}")"
 same "functions" "" "$(comm -13 <(echo "$ours") <(collisions function coppice "${opened[@]}"))"
 
-# Beside namespace std, nothing collides that does not collide with one of the two.
+# Opening namespace std too adds no collision beyond those of std alone and of coppice alone.
 for kind in type function; do
     apart=$(both "$(collisions $kind coppice "${opened[@]}")" "$(collisions $kind coppice std)")
     same "${kind}s beside std" "$apart" "$(collisions $kind coppice std "${opened[@]}")"
 done
 
-# Each other umbrella brings the names of its rows, and none that is not in the table.
+# Every other umbrella collides with the names in its rows, and with no name outside the table.
 for path in "$include"/coppice/*.hpp; do
     header=$(basename "$path" .hpp)
     [ "$header" != coppice ] || continue
@@ -99,7 +100,7 @@ for path in "$include"/coppice/*.hpp; do
     same "$header.hpp" "" "$(comm -13 <(both "$ours" "$systems") <(echo "$found"))"
 done
 
-# Names of std that a program cannot use by themselves if it opens coppice too.
+# Names of std that are ambiguous without std:: if a program opens coppice too.
 {
     for name in algorithm any array atomic barrier bitset charconv chrono complex concepts \
         condition_variable coroutine deque exception filesystem fstream functional future \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs test_notes over a PostgreSQL server that is made for it, listens on a socket in a temporary
-# directory only, and ends with this script, however that ends. Skips, with status 77 and a word,
-# where there is none.
+# Starts a PostgreSQL server that listens only on a socket in a temporary directory, and runs
+# test_notes over it. The server ends with this script, however the script ends. Skips (77) if
+# PostgreSQL is not installed.
 #
 #   with_postgresql.sh TEST_NOTES BUILT      BUILT: 1 if coppice-notes was built with libpq
 set -euo pipefail

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands of the root: their shell is sound, and wrong arguments are refused before any work.
+# The commands at the root pass shellcheck, and reject wrong arguments before they do any work.
 #
 #   commands_test.sh SOURCE
 set -euo pipefail

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Links programs of every compiler that is installed with one library, and runs them. The programs
-# are examples that together use every room; they are built without optimization, so that the
-# linker finds a definition of each inline function in them and gives the library that one.
+# Builds programs with every installed compiler, links them with one library, and runs them. The
+# programs are examples that together use every room. They are built without optimization: they then
+# define each inline function, and the linker makes the library use their definitions.
 #
 #   compilers_test.sh LIBRARY SOURCE COMPILER
 #
-# 77 is returned if no other compiler is installed.
+# Skips (77) if no other compiler is installed.
 set -euo pipefail
 
 library=$1 source=$2 compiler=$3
@@ -20,7 +20,7 @@ fail() {
     exit 1
 }
 
-# clang passes tasks of numbers in a register and g++ does not: task/internal/task_in_memory.hpp.
+# clang passes a task of a number in a register and g++ in memory: task/internal/task_in_memory.hpp.
 numbers='(unsigned )?(char|short|int|long|long long|float|double)|signed char'
 nm -C "$library" >"$work/symbols"
 if grep -Em 1 "task_promise<($numbers)," "$work/symbols" >&2; then
@@ -40,7 +40,7 @@ linked() {
     passed=$((passed + 1))
     echo "compilers: ok: $2 by $1"
 }
-# Whether COMPILER is there and is not the library's.
+# Succeeds if a compiler is installed and is not the library's own.
 is_another() {
     command -v "$1" >/dev/null && [ "$(readlink -f "$(command -v "$1")")" != \
         "$(readlink -f "$(command -v "$compiler")")" ]

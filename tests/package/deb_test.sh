@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Debian packages, looks into them, and uses them unpacked, without installing them.
+# Makes the Debian packages, checks their contents, and uses them unpacked, without installing them.
 #
 #   deb_test.sh BUILD SOURCE COMPILER APPS(1|0) VERSION
 set -euo pipefail
@@ -18,7 +18,7 @@ quietly() {
         fail "$*"
     }
 }
-# field PACKAGE NAME REGEX: a line of its control file.
+# field PACKAGE NAME REGEX: checks a field of the package's control file.
 field() {
     local said
     said=$(dpkg-deb --field "$1" "$2")
@@ -38,8 +38,11 @@ for file in usr/include/coppice/coppice.hpp usr/include/coppice/version.hpp libc
     coppiceConfig.cmake coppice.pc; do
     grep -qF "$file" "$work/contents" || fail "$file is not in libcoppice-dev"
 done
+if grep -qF libcoppice_tls.a "$work/contents"; then
+    field "$development" Depends "(^|, )libssl-dev \\(>= 3\\)"
+fi
 if grep -vE ' \./(usr/)?$| \./usr/(include|lib|share)(/|$)' "$work/contents" >&2; then
-    fail "libcoppice-dev has files in strange places"
+    fail "libcoppice-dev has files in unexpected places"
 fi
 grep -F coppice-serve "$work/contents" >&2 && fail "the program is in libcoppice-dev"
 

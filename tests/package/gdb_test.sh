@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What gdb shows of four tasks below a pipeline, unoptimized, with the package's script: the
-# program's own frames in order, and which task waits for which. Skipped (77) if gdb cannot run a
+# With the package's script, gdb shows four tasks below a pipeline, built without optimization: the
+# program's own frames in order, and which task waits for which. Skips (77) if gdb cannot run a
 # program.
 #
 #   gdb_test.sh LIBRARY SOURCE COMPILER
@@ -32,7 +32,7 @@ timeout 60 gdb -nx -batch -ex 'set width 0' -ex "source $source/packaging/gdb/co
     -ex 'break stop_here' -ex run -ex 'echo == frames\n' -ex bt -ex 'echo == tasks\n' \
     -ex 'coppice tasks' -ex 'echo == resumed\n' -ex continue -ex bt -ex 'echo == tasks again\n' \
     -ex 'coppice tasks' -ex 'echo == end\n' "$work/tasks" >"$work/said" 2>&1 || fail "gdb"
-# $1: file; $2, $3: the lines between these, of what was said
+# $1: the file to write; $2, $3: the headings in gdb's output between which its lines stand
 part() {
     sed -n "/^== $2\$/,/^== $3\$/p" "$work/said" | grep '^#' >"$work/$1" || fail "no $1"
 }
@@ -44,7 +44,7 @@ part tasks.resumed 'tasks again' end
 [ "$(wc -l <"$work/frames")" -le $frames_max ] || fail "more than $frames_max frames"
 [ -z "$(awk -v most=$columns_max 'length($0) > most' "$work/frames" "$work/tasks.said")" ] ||
     fail "a line of more than $columns_max columns"
-# $1: file, the rest: functions, which it has in this order
+# $1: a file; the rest: functions that it must name in this order
 in_order() {
     local file=$1 line=0 found
     shift
@@ -58,7 +58,7 @@ in_order() {
 in_order "$work/frames" stop_here fourth third second first main
 in_order "$work/tasks.said" fourth third second first
 in_order "$work/frames.resumed" stop_here fourth main
-grep -q third "$work/frames.resumed" && fail "the tasks that wait were to be on no stack"
+grep -q third "$work/frames.resumed" && fail "a task that waits is still on the stack"
 in_order "$work/tasks.resumed" fourth third second first
 grep -q 'coppice::' "$work/frames" && fail "a frame of the library is shown"
 echo "gdb: ok: $(wc -l <"$work/frames") frames, four tasks in order"

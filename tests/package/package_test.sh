@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the built tree into a fresh prefix and uses it from outside: by CMake and by pkg-config,
-# in place and after the prefix has moved.
+# Installs the built tree into a fresh prefix and uses it from outside, through CMake and
+# pkg-config, in place and after the prefix has moved.
 #
 #   package_test.sh BUILD SOURCE COMPILER APPS(1|0) VERSION
 set -euo pipefail
@@ -25,7 +25,7 @@ quietly() {
     }
 }
 
-# A space in the path: a prefix is the user's choice.
+# The path has a space: users choose their prefix.
 prefix="$work/first place"
 quietly cmake --install "$build" --prefix "$prefix"
 libdir=$(dirname "$(cd "$prefix" && find . -name libcoppice.a)")
@@ -38,8 +38,8 @@ for file in "$libdir/libcoppice.a" "$libdir/cmake/coppice/coppiceConfig.cmake" \
 done
 ok "library and package files are installed"
 
-# Every header but the model checker's half of the seam, and nothing else.
-# Those of a component are there if it was built.
+# All headers are installed, except the model checker's half of the seam and those of a component
+# that was not built, and no other file.
 left_out='/coppice/(none)'
 [ -e "$prefix/$libdir/libcoppice_tls.a" ] || left_out='/coppice/tls(/|\.hpp)'
 (cd "$source/include" && find . -name '*.hpp' ! -name '*_model.hpp' |
@@ -48,7 +48,7 @@ left_out='/coppice/(none)'
 diff "$work/expected" "$work/installed" >&2 || fail "the installed headers differ from the tree's"
 ok "headers are installed"
 
-grep -rlF -e "$source" -e "$build" "$prefix" >&2 && fail "these name the tree they came from"
+grep -rlF -e "$source" -e "$build" "$prefix" >&2 && fail "these files name the tree or the prefix"
 ok "nothing installed names the tree it came from"
 
 # $1: prefix
@@ -60,7 +60,7 @@ by_cmake() {
     quietly cmake --build "$work/cmake"
     [ "$("$work/cmake/consumer")" = "answer 42" ] || fail "the consumer built by CMake is wrong"
 }
-# $1: prefix, the rest: flags of the program's own. Its warnings are on for coppice's headers too.
+# $1: prefix; the rest: the program's own flags. Its warnings are on for coppice's headers too.
 by_pkg_config() {
     local flags="-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Werror ${*:2}"
     export PKG_CONFIG_PATH="$1/$libdir/pkgconfig"
@@ -111,7 +111,7 @@ if [ "$apps" = 1 ]; then
     ok "coppice-serve is installed and runs"
 fi
 
-# The library serves programs of the other compiler; compilers_test.sh goes through its rooms.
+# The library links with programs of the other compiler. compilers_test.sh tests every room so.
 others=(clang++-19 clang++)
 if grep -q clang <<<"$("$compiler" --version)"; then others=(g++-12 g++); fi
 other=$(command -v "${others[@]}" | head -n 1) || true

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# A plain `cmake -S . -B build`: configures with whatever is installed. What lacks its package is
-# left out with one line; what was asked for by name and lacks its package is an error, and one
-# error names all that is missing.
+# A plain `cmake -S . -B build` configures with whatever is installed. A part whose package is
+# missing is left out with one message. If the part was asked for by name, it is an error; one error
+# names all missing packages.
 #
 #   plain_test.sh CMAKE SOURCE COMPILER
 set -euo pipefail
@@ -14,7 +14,7 @@ fail() {
     cat "$work/said"
     exit 1
 }
-# configure FLAG...: says what CMake said, whether or not it worked.
+# configure FLAG...: runs CMake and keeps its output; returns CMake's status.
 configure() {
     rm -rf "$work/build"
     env -u CMAKE_GENERATOR "$cmake" -S "$source" -B "$work/build" "-DCMAKE_CXX_COMPILER=$compiler" \
@@ -34,7 +34,7 @@ configure "${some[@]}" || fail "without CLI11 it ends with $?"
 says 'coppice-serve and coppice-notes are left out: CLI11 (libcli11-dev) is not installed'
 
 mapfile -t two < <(without CLI11 GTest)
-! configure "${two[@]}" -DCOPPICE_APPS=ON -DCOPPICE_TESTS=ON || fail "what was asked for is missing"
+! configure "${two[@]}" -DCOPPICE_APPS=ON -DCOPPICE_TESTS=ON || fail "it ignores missing packages"
 says 'libcli11-dev (CLI11) for coppice-serve and coppice-notes'
 says 'libgtest-dev (GTest) for the tests'
 echo "plain: as expected"

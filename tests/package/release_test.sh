@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The archive of a release: the same bytes from two clones, below one folder, with a checksum that
-# fits and nothing that is not in the commit. Skipped (77) where the tree is no git checkout.
+# Two clones make the same archive of a release, byte for byte. It has one folder at its top,
+# exactly the files of the commit, and a matching checksum. Skips (77) if the tree is not a git
+# checkout.
 #
 #   release_test.sh SOURCE
 set -euo pipefail
@@ -29,14 +30,14 @@ for clone in one two; do
     TZ=$([ $clone = one ] && echo UTC || echo Asia/Tokyo) "$work/$clone/scripts/release.sh" \
         --output "$work/out_$clone" >/dev/null || fail "the script ended with $?"
 done
-(cd "$work/out_one" && sha256sum -c --quiet ./*.sha256) || fail "the checksum does not fit"
+(cd "$work/out_one" && sha256sum -c --quiet ./*.sha256) || fail "the checksum does not match"
 diff -r "$work/out_one" "$work/out_two" || fail "two clones make two archives"
 archive=$(echo "$work"/out_one/coppice-*.tar.gz)
 name=$(basename "$archive" .tar.gz)
 tar -tzf "$archive" >"$work/files"
 grep -qx "$name/CMakeLists.txt" "$work/files" || fail "there is no $name/CMakeLists.txt in it"
 ! grep -v "^$name/" "$work/files" || fail "something lies beside $name/"
-! grep 'stray' "$work/files" || fail "it has what the commit has not"
+! grep 'stray' "$work/files" || fail "the archive has a file that is not in the commit"
 status=0
 "$work/one/scripts/release.sh" no-such-commit >"$work/said" 2>&1 || status=$?
 [ $status -eq 1 ] && grep -q "no commit 'no-such-commit'" "$work/said" ||

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Links objects of both compilers into one program with one library, in both orders: the linker
-# keeps the first definition of each inline function, so each compiler calls the other's. Each part
-# of seam/ uses what the other has made: tasks, senders, awaitables, exceptions, stops, contracts,
-# sockets; and both must lay out the public types alike.
+# Links objects of both compilers into one program with one library, in both orders. The linker
+# keeps the first definition of each inline function, so each compiler's code calls the other's.
+# Each part of seam/ uses what the other part made: tasks, senders, awaitables, exceptions, stops,
+# contracts and sockets. Both compilers must lay out the public types alike.
 #
 #   seam_test.sh LIBRARY SOURCE
 #
-# 77 is returned if one of the compilers is not installed.
+# Skips (77) if one of the compilers is not installed.
 set -euo pipefail
 
 library=$1 source=$2

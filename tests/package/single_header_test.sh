@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The single header: made by its script, compiled without a warning, and run. One translation unit
-# and -pthread are all that it needs.
+# Makes the single header with its script, compiles a program with it without a warning, and runs
+# the program. It needs only one translation unit and -pthread.
 #
 #   single_header_test.sh SOURCE COMPILER
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a project that has coppice as a subdirectory: a shared library without http, whatever else
-# the project asks for. Installs it, and uses that by CMake and by pkg-config.
+# Builds a project that has coppice as a subdirectory, as a shared library without http. Installs
+# the project, and uses the installed library through CMake and pkg-config.
 #
 #   subdirectory_test.sh SOURCE COMPILER
 set -euo pipefail
@@ -21,7 +21,7 @@ quietly() {
         fail "$*"
     }
 }
-# runs_shared PROGRAM: it answers, and by the shared library.
+# runs_shared PROGRAM: the program is linked with the shared library and prints the right answer.
 runs_shared() {
     [ "$("$1")" = "answer 42" ] || fail "$1 is wrong"
     grep -q 'libcoppice\.so\.[0-9.]* => /' <<<"$(ldd "$1")" || fail "$1 has no libcoppice.so"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds the library, and programs that together use every room, by a compiler or with a standard
-# library that no stage uses, with all warnings as errors; and runs the programs. What all files
-# include is precompiled, and ten sources of the library are compiled as one.
+# Builds the library, and programs that together use every room, with a compiler or a standard
+# library that no stage uses. All warnings are errors. Then runs the programs. To save time, the
+# common headers are precompiled, and ten sources of the library are compiled as one.
 #
 #   toolchain_test.sh SOURCE CLANG [FLAG...]
 #
-# 77 is returned if CLANG is not installed, or finds no standard library with these flags.
+# Skips (77) if CLANG is not installed, or finds no standard library with these flags.
 set -euo pipefail
 
 source=$1 compiler=$2
@@ -35,7 +35,7 @@ echo '#include <coppice/coppice.hpp>' >"$work/all.hpp"
 "$compiler" "${flags[@]}" -x c++-header "$work/all.hpp" -o "$work/all.pch" ||
     fail "<coppice/coppice.hpp> cannot be compiled by $name"
 export compiler work
-# compiled FILE FLAG...: into an object named by its folder and its own name.
+# compiled FILE FLAG...: compiles FILE into an object named after its folder and itself.
 compiled() {
     local file=$1
     shift

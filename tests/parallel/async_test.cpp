@@ -56,7 +56,7 @@ TEST(parallel_async, results_are_those_of_the_blocking_form) {
     });
 }
 
-TEST(parallel_async, values_that_are_ranges_are_kept) {
+TEST(parallel_async, a_value_that_is_a_range_is_kept_by_the_sender) {
     places::on_pools([](auto... where) {
         std::vector<std::string> words(1'000, "a");
         words[7] = "b";

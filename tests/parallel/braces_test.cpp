@@ -1,4 +1,4 @@
-// {} in place of a comparison, an equivalence, an operation, or a projection, as std takes it.
+// {} stands for the default comparison, equivalence, operation, or projection, as in std.
 #include <coppice/parallel.hpp>
 
 #include <coppice/exec/sync_wait.hpp>

@@ -21,8 +21,8 @@ using coppice::this_thread::sync_wait;
 coppice::internal::atomic<int> live{0};
 coppice::internal::atomic<int> calls_until_throw{0};
 
-// Throws when it is called for the chosen time. Takes some microseconds, so that even a few calls
-// are shared by the workers, and scans and filters use windows.
+// Throws at the chosen call. Each call takes some microseconds, so that the workers share even a
+// few calls, and scans and filters use windows.
 void may_throw() {
     for (volatile int i = 0; i != 1'000;) i = i + 1;
     if (calls_until_throw.fetch_sub(1, coppice::internal::relaxed) == 1) {

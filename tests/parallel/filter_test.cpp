@@ -39,7 +39,7 @@ TEST(parallel_filter, copy_if_copies_what_std_copies) {
     });
 }
 
-// So slow that windows are used.
+// A predicate so slow that the algorithms use windows.
 bool is_small_after_a_while(int x) {
     for (volatile int i = 0; i != 100;) i = i + 1;
     return is_small(x);
@@ -120,6 +120,17 @@ TEST(parallel_filter, unique_keeps_the_first_of_equal_neighbors) {
             EXPECT_EQ(tail.begin() - v.begin(), std::ptrdiff_t(size == 0 ? 0 : 1));
         }
     });
+}
+
+TEST(parallel_filter, an_output_ends_at_its_sentinel) {
+    const std::vector<int> v = random_numbers(1'000, 99);
+    const auto is_even = [](int x) { return x % 2 == 0; };
+    std::vector<int> out(50), expected;
+    std::copy_if(v.begin(), v.end(), std::back_inserter(expected), is_even);
+    const auto ends = parallel::copy_if(v.begin(), v.end(), out.begin(), out.end(), is_even);
+    EXPECT_EQ(ends.out, out.end());
+    EXPECT_EQ(*ends.in, expected[50]);
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), expected.begin()));
 }
 
 TEST(parallel_filter, large_ranges_of_strings_are_filtered_in_windows) {

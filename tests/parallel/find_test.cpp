@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <forward_list>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <system_error>
@@ -39,6 +40,20 @@ TEST(parallel_find, finds_the_first_match_at_every_place) {
     });
 }
 
+TEST(parallel_find, finds_the_first_that_does_not_match) {
+    places::on_pools([] {
+        for (const std::size_t size : places::sizes) {
+            const std::vector<int> v = random_numbers(size, 300);
+            const auto is_small = [](int x) { return x < 299; };
+            const auto expected = std::find_if_not(v.begin(), v.end(), is_small);
+            EXPECT_EQ(parallel::find_if_not(v.begin(), v.end(), is_small), expected);
+            EXPECT_EQ(parallel::find_if_not(v, is_small), expected);
+            const auto negative = [](int x) { return x <= 0; };
+            EXPECT_EQ(parallel::find_if_not(v, negative, std::negate<>()), v.end());
+        }
+    });
+}
+
 TEST(parallel_find, ends_early_in_an_endless_range) {
     places::on_pools([](auto... where) {
         std::vector<int> v(100'000'000 / 64);
@@ -53,7 +68,7 @@ TEST(parallel_find, ends_early_in_an_endless_range) {
     });
 }
 
-TEST(parallel_find, gives_what_comes_first_a_match_or_an_exception) {
+TEST(parallel_find, ends_with_the_first_match_or_exception_in_order) {
     places::everywhere([](auto... where) {
         std::vector<int> v(3'000);
         std::iota(v.begin(), v.end(), 0);

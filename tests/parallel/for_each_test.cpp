@@ -3,6 +3,7 @@
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
+#include <coppice/parallel/transform.hpp>
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/default_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
@@ -22,7 +23,7 @@ namespace ex = coppice::execution;
 namespace parallel = coppice::parallel;
 using coppice::this_thread::sync_wait;
 
-// Calls check(where...) for each place: none, pools, and schedulers.
+// Calls check(where...) for each kind of place: without on(), pools, and schedulers.
 template <class Check>
 void everywhere(Check check) {
     coppice::thread_pool pool(3);
@@ -74,6 +75,16 @@ TEST(parallel_for_each, takes_lists_projections_and_members) {
     EXPECT_TRUE(parallel::for_each(list, &pair::set));
     EXPECT_TRUE(parallel::for_each(list, [](int& x) { x += 2; }, &pair::b));
     for (const pair& each : list) EXPECT_EQ(each.b, 3);
+}
+
+TEST(parallel_for_each, calls_one_copy_of_a_function_that_changes_itself) {
+    coppice::thread_pool pool(1);
+    std::vector<int> v(100'000), numbers(v.size());
+    std::iota(numbers.begin(), numbers.end(), 0);
+    parallel::for_each(parallel::on(pool), v, [n = 0](int& x) mutable { x = n++; });
+    EXPECT_EQ(v, numbers);
+    parallel::generate(parallel::on(pool), v, [n = 0]() mutable { return --n; });
+    EXPECT_EQ(v.back(), -100'000);
 }
 
 TEST(parallel_for_each, throws_the_exception_of_a_call_at_every_place) {

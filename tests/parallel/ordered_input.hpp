@@ -1,4 +1,4 @@
-// Input in the patterns that sorts treat apart, and elements that tell what happened to them.
+// Input in the patterns that sorts distinguish, and elements that record what happens to them.
 #pragma once
 
 #include <coppice/base/internal/atomic.hpp>
@@ -81,12 +81,12 @@ inline std::unique_ptr<int> make<std::unique_ptr<int>>(std::uint32_t x) {
     return std::make_unique<int>(static_cast<int>(x >> 1));
 }
 
-// Sizes around the limits of the leaves, of what one worker does alone, and of merged runs.
+// Sizes around the limits at which the sorts change their method: leaves, one worker, merged runs.
 inline constexpr std::size_t sizes[] = {0,   1,   2,   3,    4,    7,    8,   9,  15,
                                         16,  17,  23,  24,   25,   33,   48,  64, 97,
                                         128, 257, 600, 1000, 2049, 4097, 5000};
 
-// An element with its place in the input, for what must be stable.
+// An element that knows its place in the input, for tests of stability.
 struct numbered {
     std::uint32_t value;
     std::uint32_t place;
@@ -100,8 +100,8 @@ inline std::vector<numbered> number_all(const std::vector<std::uint32_t>& values
     return all;
 }
 
-// An element that counts how many live, and owns memory, so that a lost one is a leak. Moves throw
-// if MayThrow and the budget of moves is used up.
+// An element that counts its living objects, and owns memory, so that a lost element is a leak. If
+// MayThrow, moves throw once the budget of moves is used up.
 template <bool MayThrow>
 class counted {
 public:
@@ -131,7 +131,7 @@ private:
     std::unique_ptr<std::uint32_t> value_;
 };
 
-// A comparator of anything with value() or operators; throws at one call, which it counts down to.
+// A comparator for elements with value() or operators. It throws when its count of calls reaches 0.
 struct throwing_less {
     coppice::internal::atomic<long>* calls_left;
     template <class T>

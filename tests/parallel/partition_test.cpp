@@ -26,7 +26,8 @@ using namespace ordered_input;
 bool by_place(const numbered& a, const numbered& b) {
     return a.place < b.place;
 }
-// All elements of [v.begin(), middle) match, the others do not, and `in` has the same elements.
+// Checks that exactly the elements of [v.begin(), middle) match, and that `in` has the same
+// elements.
 void expect_partition(std::vector<numbered> v, std::ptrdiff_t middle,
                       const std::vector<numbered>& in, std::uint32_t limit, bool is_stable) {
     for (std::size_t i = 0; i != v.size(); ++i) {
@@ -40,7 +41,7 @@ void expect_partition(std::vector<numbered> v, std::ptrdiff_t middle,
     ASSERT_EQ(v, in);
 }
 
-TEST(parallel_partition, puts_what_matches_first) {
+TEST(parallel_partition, puts_true_elements_first) {
     for (const pattern p : patterns) {
         for (const std::size_t size : sizes) {
             const std::vector<numbered> in = number_all(numbers(p, size));
@@ -58,7 +59,7 @@ TEST(parallel_partition, puts_what_matches_first) {
     }
 }
 
-TEST(parallel_partition, gives_the_rest_of_a_range_and_takes_projections) {
+TEST(parallel_partition, returns_the_false_elements_of_a_range_and_takes_projections) {
     const auto even = [](std::uint32_t x) { return x % 2 == 0; };
     places::everywhere([&](auto... where) {
         const std::vector<numbered> in = number_all(numbers(pattern::sorted, 5'000));

@@ -16,6 +16,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -85,7 +87,7 @@ TEST(pipeline, a_serial_stage_gets_each_item_once_and_one_at_a_time) {
     for (int i = 0; i != 2000; ++i) ASSERT_EQ(got[static_cast<std::size_t>(i)], i);
 }
 
-TEST(pipeline, has_no_more_items_in_flight_than_it_was_allowed) {
+TEST(pipeline, never_has_more_items_in_flight_than_allowed) {
     thread_pool pool(4);
     for (const int most : {1, 2, 5}) {
         coppice::internal::atomic<int> in_flight{0};
@@ -129,7 +131,7 @@ void run_with(thread_pool& pool, const fault& f, std::vector<int>& ended) {
         }));
 }
 
-TEST(pipeline, an_error_of_any_stage_and_item_is_rethrown_after_all_items_were_destroyed) {
+TEST(pipeline, throws_the_error_of_any_stage_and_item_after_all_items_are_destroyed) {
     for (const std::size_t workers : {1, 3}) {
         thread_pool pool(workers);
         for (int at = 0; at != 5; ++at) {
@@ -151,7 +153,7 @@ TEST(pipeline, an_error_of_any_stage_and_item_is_rethrown_after_all_items_were_d
     }
 }
 
-TEST(pipeline, of_several_errors_throws_that_of_the_first_item) {
+TEST(pipeline, throws_the_error_of_the_first_item_if_several_fail) {
     thread_pool pool(3);
     for (int round = 0; round != 50; ++round) {
         async_event late;
@@ -282,7 +284,7 @@ TEST(pipeline, as_a_sender_completes_in_each_of_the_three_ways) {
                                              stop.get_token())));
 }
 
-TEST(pipeline, a_sender_that_is_not_started_destroys_what_it_was_given) {
+TEST(pipeline, a_sender_that_is_never_started_destroys_its_functions) {
     const auto owner = std::make_shared<int>(0);
     thread_pool pool(1);
     {
@@ -292,6 +294,26 @@ TEST(pipeline, a_sender_that_is_not_started_destroys_what_it_was_given) {
         EXPECT_GT(owner.use_count(), 1);
     }
     EXPECT_EQ(owner.use_count(), 1);
+}
+
+TEST(pipeline, with_room_for_more_items_than_memory_can_hold_throws_before_it_calls_anything) {
+    thread_pool pool(1);
+    int calls = 0;
+    const auto source = [&calls]() -> std::optional<int> {
+        ++calls;
+        return std::nullopt;
+    };
+    const std::size_t half = std::size_t{1} << 63;
+    for (const std::size_t slots : {~std::size_t{0}, half, half - 1, half / 32, half / 32 + 1}) {
+        EXPECT_THROW(parallel::pipeline(on(pool), slots, source, stage(serial, [](int) {})),
+                     std::bad_alloc);
+        EXPECT_THROW(parallel::pipeline(slots, source, stage(serial_in_order, [](int) {})),
+                     std::bad_alloc);
+        EXPECT_THROW(coppice::this_thread::sync_wait(parallel::async::pipeline(
+                         on(pool), slots, source, stage(concurrent, [](int) {}))),
+                     std::bad_alloc);
+    }
+    EXPECT_EQ(calls, 0);
 }
 
 TEST(pipeline, allocates_nothing_per_item) {

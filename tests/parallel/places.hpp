@@ -23,8 +23,8 @@ void on_pools(Check check) {
     pool().run([&check] { check(); });
 }
 
-// Calls check(where...) for a pool and a scheduler as well. Each kind of place is an instance of
-// all that check calls: for_each_test has the other kinds.
+// Calls check(where...) for a pool and a scheduler too. Each kind of place instantiates the
+// algorithms again, so only for_each_test tries the other kinds.
 template <class Check>
 void everywhere(Check check) {
     using coppice::parallel::on;

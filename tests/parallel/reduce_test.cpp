@@ -34,7 +34,7 @@ TEST(parallel_reduce_algorithm, sums_as_std_does) {
     });
 }
 
-TEST(parallel_reduce_algorithm, keeps_the_order_of_operands_that_are_no_numbers) {
+TEST(parallel_reduce_algorithm, keeps_the_order_of_operands_that_are_not_numbers) {
     places::on_pools([](auto... where) {
         std::vector<std::string> words;
         for (int i = 0; i != 3'000; ++i) words.push_back(std::to_string(i));
@@ -67,7 +67,7 @@ TEST(parallel_transform_reduce, sums_products_of_two_ranges) {
     });
 }
 
-TEST(parallel_count, counts_values_and_what_a_predicate_accepts) {
+TEST(parallel_count, counts_equal_elements_and_those_that_satisfy_a_predicate) {
     places::everywhere([](auto... where) {
         for (const std::size_t size : places::sizes) {
             const std::vector<int> v = random_numbers(size, 5);

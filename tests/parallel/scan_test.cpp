@@ -58,7 +58,7 @@ TEST(parallel_scan, exclusive_scans_are_those_of_std) {
     });
 }
 
-TEST(parallel_scan, works_in_place_on_a_large_range) {
+TEST(parallel_scan, scans_a_large_range_in_place) {
     places::on_pools([](auto... where) {
         for (const std::size_t size : {std::size_t{300'000}, std::size_t{300'001}}) {
             const std::vector<int> numbers = random_numbers(size, 100);
@@ -88,7 +88,7 @@ TEST(parallel_scan, keeps_the_order_of_operands_and_takes_lists) {
     });
 }
 
-TEST(parallel_scan, throws_what_a_function_throws_and_a_stop) {
+TEST(parallel_scan, throws_the_exception_of_a_function_and_reports_a_stop) {
     places::everywhere([](auto... where) {
         std::vector<int> v(5'000, 1);
         const auto fail = [](int a, int b) {

@@ -1,5 +1,6 @@
-// Sorts, merge, and partitions when a comparator or a move throws, contradicts itself, or a stop
-// request comes: each object is still there, and none lives twice.
+// Sorts, merge, and partitions when a comparator or a move throws, a comparator contradicts itself,
+// or a stop request comes. No object is lost, and none is duplicated.
+#include <coppice/exec/inline_scheduler.hpp>
 #include <coppice/parallel/merge.hpp>
 #include <coppice/parallel/partition.hpp>
 #include <coppice/parallel/sort.hpp>
@@ -70,7 +71,7 @@ std::vector<std::uint32_t> sorted_values(const std::vector<T>& v) {
     return values;
 }
 
-// Lets each call of the comparator throw in turn, and ever fewer of the later calls.
+// Makes each call of the comparator throw in turn, with growing steps between later calls.
 template <class T>
 void throw_at_each_comparison(std::size_t size, pattern p) {
     const std::vector<std::uint32_t> in = numbers(p, size);

@@ -1,5 +1,5 @@
-// Calls as users of std's algorithms type them: iterators, pointers, arrays, ranges, views, members
-// as functions and projections, and what is left out.
+// Calls as users of std's algorithms write them: with iterators, pointers, arrays, ranges, and
+// views, with members as functions and projections, and with arguments left out.
 #include <coppice/parallel.hpp>
 
 #include <coppice/exec/sync_wait.hpp>

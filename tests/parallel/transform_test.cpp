@@ -52,6 +52,43 @@ TEST(parallel_transform, the_size_of_an_output_range_limits_it) {
     EXPECT_TRUE(std::equal(out.begin(), out.end(), v.begin()));
 }
 
+TEST(parallel_transform, an_output_ends_at_its_sentinel) {
+    const std::vector<int> v = random_numbers(100, 9);
+    std::vector<int> out(60), expected(60);
+    std::transform(v.begin(), v.begin() + 60, expected.begin(), std::negate<>());
+    const auto all =
+        parallel::transform(v.begin(), v.end(), out.begin(), out.end(), std::negate<>());
+    EXPECT_EQ(all.in - v.begin(), 60);
+    EXPECT_EQ(all.out, out.end());
+    EXPECT_EQ(out, expected);
+    EXPECT_EQ(parallel::copy(v.begin(), v.end(), out.begin(), out.end()).in - v.begin(), 60);
+    EXPECT_TRUE(std::equal(out.begin(), out.end(), v.begin()));
+    EXPECT_EQ(parallel::copy_n(v.begin(), 7, out.begin(), out.begin() + 5).in - v.begin(), 5);
+    // Two outputs of the same type: the function has two arguments.
+    EXPECT_EQ(
+        parallel::transform(v.begin(), v.begin() + 60, out.begin(), out.begin(), std::minus<>()),
+        out.end());
+    EXPECT_EQ(std::count(out.begin(), out.end(), 0), 60);
+}
+
+TEST(parallel_transform, takes_a_count_as_std_does) {
+    places::on_pools([] {
+        for (const std::size_t size : places::sizes) {
+            const std::vector<int> v = random_numbers(size, 99);
+            const auto n = static_cast<std::ptrdiff_t>(size);
+            std::vector<int> out(size + 1, -1);
+            EXPECT_EQ(parallel::copy_n(v.begin(), n, out.begin()), out.begin() + n);
+            EXPECT_TRUE(std::equal(v.begin(), v.end(), out.begin()));
+            EXPECT_EQ(parallel::fill_n(out.begin(), n, 7), out.begin() + n);
+            EXPECT_EQ(std::count(out.begin(), out.end(), 7), n);
+            EXPECT_EQ(parallel::generate_n(out.begin(), n, [] { return 5; }), out.begin() + n);
+            EXPECT_EQ(std::count(out.begin(), out.end(), 5), n);
+            EXPECT_EQ(out.back(), -1);
+            EXPECT_EQ(parallel::fill_n(out.begin(), -1, 7), out.begin());
+        }
+    });
+}
+
 TEST(parallel_transform, copies_fills_generates_and_takes_differences_as_std_does) {
     places::everywhere([](auto... where) {
         for (const std::size_t size : places::sizes) {

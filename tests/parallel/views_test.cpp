@@ -74,7 +74,7 @@ TEST(parallel_views, sums_of_temporary_elements_refer_to_none_of_them) {
     });
 }
 
-// A function that counts its copies, and is too large to be copied by loops.
+// A function that counts its copies. It is so large that loops refer to it instead of copying it.
 coppice::internal::atomic<int> copies{0};
 struct table {
     std::vector<int> values = std::vector<int>(100, 3);

@@ -2,6 +2,7 @@
 #include <coppice/pool/default_pool.hpp>
 
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/execution.hpp>
 #include <coppice/pool/fork_join.hpp>
 #include <coppice/pool/parallel.hpp>
 
@@ -16,6 +17,9 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <tuple>
@@ -27,6 +31,8 @@ using coppice::default_pool;
 using coppice::fork_join;
 using coppice::parallel_for;
 using coppice::set_default_pool;
+using coppice::this_thread::sync_wait;
+namespace ex = coppice::execution;
 
 TEST(default_pool, has_a_worker_for_each_processor_of_the_process) {
     EXPECT_EQ(&default_pool(), &default_pool());
@@ -168,6 +174,75 @@ TEST(default_pool, if_it_cannot_be_made_everything_runs_in_order_on_the_caller) 
     (void)coppice::test::allocation_has_failed();
     GTEST_FLAG_SET(death_test_style, coppice::test::style_of_new_process);
     EXPECT_EXIT(fork_without_memory(), testing::ExitedWithCode(7), "");
+}
+
+TEST(default_pool, runs_the_parallel_scheduler) {
+    const auto [there] = *sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
+                                    ex::then([] { return default_pool().is_current(); }));
+    EXPECT_TRUE(there);
+    EXPECT_TRUE(ex::get_parallel_scheduler() == ex::get_parallel_scheduler());
+    sync_wait(ex::schedule(ex::get_parallel_scheduler()) |
+              ex::bulk(ex::par, 100, [](int) { EXPECT_TRUE(default_pool().is_current()); }));
+}
+
+std::size_t threads_now() {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return static_cast<std::size_t>(std::distance(begin(tasks), end(tasks)));
+}
+
+TEST(default_pool, has_the_only_threads_that_the_library_starts_by_itself) {
+    GTEST_FLAG_SET(death_test_style, coppice::test::style_of_new_process);
+    EXPECT_EXIT(
+        {
+            set_default_pool({.threads = 3});
+            default_pool();
+            const std::size_t before = threads_now();
+            sync_wait(ex::schedule(ex::get_parallel_scheduler()));
+            fork_join([] {}, [] {});
+            std::exit(threads_now() == before ? 7 : 1);
+        },
+        testing::ExitedWithCode(7), "");
+}
+
+TEST(default_pool, a_child_of_fork_runs_the_parents_parallel_scheduler_on_its_own) {
+    if (coppice::test::emulated) GTEST_SKIP() << coppice::test::no_threads_there;
+    if (coppice::test::under_thread_sanitizer)
+        GTEST_SKIP() << "the thread sanitizer lets no forked child start threads";
+    const auto of_parent = ex::get_parallel_scheduler();
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const auto [there] = *sync_wait(ex::schedule(of_parent) |
+                                        ex::then([] { return default_pool().is_current(); }));
+        std::_Exit(there ? 42 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+[[noreturn]] void schedule_without_memory() {
+    bool refused = true;
+    for (std::size_t n = 1; refused && n != 100; ++n) {
+        coppice::test::fail_allocation(n);
+        std::thread([&refused] {
+            try {
+                ex::get_parallel_scheduler();
+                refused = false;
+            } catch (const std::bad_alloc&) {
+            }
+        }).join();
+        (void)coppice::test::allocation_has_failed();
+    }
+    const bool ran = sync_wait(ex::schedule(ex::get_parallel_scheduler())).has_value();
+    std::exit(!refused && ran ? 7 : 1);
+}
+
+TEST(default_pool, if_it_cannot_be_made_there_is_no_parallel_scheduler_yet) {
+    if (!coppice::test::fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
+    (void)coppice::test::allocation_has_failed();
+    GTEST_FLAG_SET(death_test_style, coppice::test::style_of_new_process);
+    EXPECT_EXIT(schedule_without_memory(), testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ TEST(pool_nodes, workers_are_dealt_to_the_nodes_of_their_processors) {
     EXPECT_FALSE(plain.is_current(0));
     EXPECT_TRUE(plain.run([&] { return plain.is_current(0) && !plain.is_current(1); }));
     EXPECT_EQ(thread_pool(pool_options{}).size(), hardware_threads());
+    EXPECT_EQ(hardware_threads(), allowed_processors().size());
 }
 
 TEST(pool_nodes, items_scheduled_on_a_node_start_there) {

@@ -12,6 +12,8 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -128,6 +130,70 @@ TEST(parallel_for, calls_a_function_that_changes_itself_in_place) {
         calls = counter(0) - 1;
     });
     EXPECT_EQ(calls, 100'000u);
+}
+
+// Counts the calls that may change it, and those that may not.
+struct counting_function {
+    void operator()(std::size_t) { ++changing; }
+    void operator()(std::size_t) const { ++constant; }
+    std::size_t changing = 0;
+    static inline std::size_t constant = 0;
+};
+static_assert(!coppice::internal::loops_call_copy<counting_function, int>);
+static_assert(coppice::internal::loops_call_copy<const counting_function, int>);
+
+TEST(parallel_for, calls_the_operator_that_overload_resolution_chooses) {
+    thread_pool pool(1);
+    counting_function f;
+    pool.run([&f] { parallel_for(0, 1'000, f); });
+    EXPECT_EQ(f.changing, 1'000u);
+    EXPECT_EQ(counting_function::constant, 0u);
+    pool.run([&f] { parallel_for(0, 1'000, std::as_const(f)); });
+    EXPECT_EQ(f.changing, 1'000u);
+    EXPECT_EQ(counting_function::constant, 1'000u);
+}
+
+// Overloads, and a template, that are const for some arguments and not for others.
+struct mixed_function {
+    void operator()(int&) const {}
+    void operator()(const int&) { ++calls; }
+    template <class T>
+    void operator()(T*) const {}
+    template <class T>
+    void operator()(T*, int) {
+        ++calls;
+    }
+    int operator()() const { return calls; }
+    int calls = 0;
+};
+
+TEST(parallel_for, copies_a_function_only_if_its_call_is_const) {
+    using coppice::internal::loops_call_copy;
+    static_assert(!loops_call_copy<mixed_function, int>);
+    static_assert(!loops_call_copy<mixed_function, short>, "becomes an int");
+    static_assert(!std::is_invocable_v<mixed_function&, int&>, "ambiguous");
+    static_assert(!loops_call_copy<mixed_function, int&>);
+    static_assert(loops_call_copy<mixed_function, int*>);
+    static_assert(!loops_call_copy<mixed_function, int*, int>);
+    static_assert(!loops_call_copy<mixed_function>, "not known");
+    int k = 3;
+    const auto generic = [k](auto x) { return x + k; };
+    const auto plain = [k] { return k; };
+    static_assert(loops_call_copy<std::remove_const_t<decltype(plain)>>);
+    using constant = std::remove_const_t<decltype(generic)>;
+    static_assert(loops_call_copy<constant, int> && loops_call_copy<constant, const double&>);
+    auto with_packs = [k](auto&&... x) { return (k + ... + x); };
+    static_assert(loops_call_copy<decltype(with_packs), int>);
+    auto changing = [n = k](auto...) mutable { return ++n; };
+    static_assert(!loops_call_copy<decltype(changing), int> &&
+                  !loops_call_copy<decltype(changing)>);
+    static_assert(loops_call_copy<int (*)(int), int> && !loops_call_copy<int(int), int>);
+    struct large {
+        void operator()(int) const {}
+        char bytes[65];
+    };
+    static_assert(!loops_call_copy<large, int>);
+    EXPECT_EQ(generic(1) + with_packs(1) + changing() + plain(), 15);
 }
 
 TEST(parallel_reduce, keeps_the_order_of_operands) {

@@ -35,7 +35,7 @@
 
 namespace coppice::test {
 
-// Returns the number of operations of each storm: what COPPICE_STORM_OPERATIONS says, else few.
+// Returns the number of operations of a storm: COPPICE_STORM_OPERATIONS, or a small default.
 inline std::uint64_t storm_operations() {
     if (const char* const asked = std::getenv("COPPICE_STORM_OPERATIONS"))
         return std::strtoull(asked, nullptr, 10);
@@ -53,13 +53,13 @@ struct storm_random {
     }
 };
 
-// What operations have done.
+// Counts what operations have done.
 struct storm_tally {
     std::uint64_t started = 0;
     std::uint64_t granted = 0;
     std::uint64_t stopped = 0;
     std::uint64_t failed = 0;
-    // Items, or whatever the object conserves, and the sums of their numbers.
+    // The items that the object must conserve, and the sums of their numbers.
     std::uint64_t in = 0;
     std::uint64_t out = 0;
     std::uint64_t sum_in = 0;
@@ -98,7 +98,7 @@ private:
     internal::atomic<std::uint64_t> count_{0};
 };
 
-// A place for an operation. Held is what an operation may leave there until its slot is cleared.
+// A slot for one operation. Held is the type of what the operation keeps there until it is cleared.
 template <class Held>
 class storm_slot {
     enum class state : unsigned char { idle, pending, ended };
@@ -145,13 +145,13 @@ public:
     int lane = 0;
     int place = 0;  // in its lane
 
-    // The rest but stop_from_outside() is called by the thread of the lane.
+    // The thread of the lane calls all members below except stop_from_outside().
     bool is_idle() const { return state_.load(internal::relaxed) == state::idle; }
     bool is_pending() const { return state_.load(internal::relaxed) == state::pending; }
-    // The next operation ends at `when` at the latest.
+    // Gives the next operation the deadline `when`.
     void limit(execution::instant when) { deadline_ = when; }
-    // Starts the operation. done(slot, values...) is called when it has a result, on the thread
-    // that ends it; done.gave_up(slot), if there is such a function, if it ends without.
+    // Starts the operation. The thread that ends the operation calls done(slot, values...) if it
+    // has a result, and otherwise done.gave_up(slot) if there is such a function.
     template <class Sender, class Done>
     void start(Sender&& sender, Done done) {
         using operation =
@@ -200,13 +200,13 @@ private:
 
 // The storm on an object of the type Kind, which has:
 //
-//   held                         what an operation may leave in its slot
-//   static constexpr int slots   how many operations a thread has at a time
+//   held                         the type of what an operation keeps in its slot
+//   static constexpr int slots   the number of operations that a thread has at a time
 //   Kind(int threads)
 //   begin(slot, tally, random)   starts an operation in the idle slot, or does something at once;
 //                                returns false if it could do neither now
-//   open()                       called when all have begun: ends all that wait
-//   expect(storm_tally)          checks what all have done, when all have ended
+//   open()                       called when all operations have begun: ends those that wait
+//   expect(storm_tally)          checks the counts when all operations have ended
 //   faults                       a storm_faults
 template <class Kind>
 class storm_of {
@@ -285,7 +285,7 @@ private:
         for (int i = 0; i != Kind::slots; ++i) {
             while (!mine.slots[i].is_idle()) {
                 if (!mine.slots[i].clear()) std::this_thread::yield();
-                // What it holds may be what this one waits for.
+                // Clears all slots: one of them may hold what this operation waits for.
                 for (int k = 0; k != Kind::slots; ++k) mine.slots[k].clear();
             }
         }
@@ -306,7 +306,7 @@ private:
     internal::atomic<int> arrived_{0};
 };
 
-// A room for one at a time.
+// A room that one visitor at a time may enter.
 class storm_room {
 public:
     explicit storm_room(storm_faults& faults) : faults_(faults) {}
@@ -322,7 +322,7 @@ public:
 private:
     storm_faults& faults_;
     internal::atomic<int> inside_{0};
-    std::uint64_t visits_ = 0;  // a race, if there are two at a time
+    std::uint64_t visits_ = 0;  // two visitors at once are a data race
 };
 
 // A guard, and a visit of the room that it guards.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Tasks use constant stack, however the compiler implements symmetric transfer: awaits without end
-# and unbounded recursion run on half a megabyte, with and without optimization and sanitizers.
+# Tasks use constant stack, however the compiler implements symmetric transfer. Endless loops of
+# awaits and unbounded recursion run on half a megabyte of stack, with and without optimization and
+# sanitizers.
 #
 #   stack_test.sh COMPILER INCLUDE
 set -euo pipefail

@@ -26,7 +26,7 @@ public:
 
     int stops = 0;
 
-    // Repeats the operation until it has not been stopped. It is made again each time.
+    // Repeats the operation until it has not been stopped. Makes it again each time.
     task<std::size_t> persist(const std::function<task<std::size_t>()>& make) {
         for (;;) {
             inplace_stop_source source;

@@ -1,8 +1,9 @@
 // parallel_scheduler: the process's pool of threads, with a replaceable implementation.
 #pragma once
 // Its implementation, the backend, is what query_parallel_scheduler_backend() returns: the one
-// given to set_parallel_scheduler_backend, otherwise a simple pool of this library. A program may
-// instead define query_parallel_scheduler_backend() itself (parallel_scheduler_backend.hpp).
+// given to set_parallel_scheduler_backend, otherwise the process's default pool, on which forks and
+// loops run too (room pool, which also defines the functions). A program may instead define
+// query_parallel_scheduler_backend() itself (parallel_scheduler_backend.hpp).
 // Source: [exec.par.scheduler].
 
 #include <coppice/exec/bulk.hpp>
@@ -205,7 +206,10 @@ inline internal::parallel_scheduler_domain parallel_scheduler::query(
     return {};
 }
 
-// Returns the process's parallel scheduler. Misuse: a backend query that returns null ends the
+// Returns the process's parallel scheduler. Threads: any. Blocks: while the default pool is made,
+// if it is the backend. Work that blocks a worker of that pool keeps it from all other work: what
+// waits there for the parallel scheduler, as sync_wait does, needs a second worker. Errors: those
+// of making the pool; the next call tries again. Misuse: a backend query that returns null ends the
 // process.
 parallel_scheduler get_parallel_scheduler();
 

@@ -36,9 +36,9 @@ struct parallel_scheduler_backend {
 // last is not destroyed when the process exits, because destructors of static objects may still
 // schedule, and the work may call std::exit.
 std::shared_ptr<parallel_scheduler_backend> query_parallel_scheduler_backend();
-// Sets what query_parallel_scheduler_backend() returns from now on; null sets a new pool of this
-// library. Existing schedulers, senders, and operations keep their backend and keep it alive.
-// Threads: any.
+// Sets what query_parallel_scheduler_backend() returns from now on; null sets the default pool, as
+// at the beginning. Existing schedulers, senders, and operations keep their backend and keep it
+// alive. Threads: any.
 void set_parallel_scheduler_backend(std::shared_ptr<parallel_scheduler_backend> backend);
 
 // Bytes that an operation lends its backend: enough for an intrusive item and some counters.

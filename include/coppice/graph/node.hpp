@@ -17,18 +17,18 @@ namespace coppice {
 // something stops the process while the graph runs, or if the handle is empty.
 class node {
 public:
-    // Is no node.
+    // Makes an empty handle.
     node() noexcept = default;
 
-    // Lets each of `others` start after this node has ended. After a condition: they are its
-    // choices, numbered from 0 in the order of the calls. Errors: std::bad_alloc. Nodes of
-    // different graphs stop the process.
+    // Makes each of `others` start after this node has ended. If this node is a condition, they are
+    // its choices instead, numbered from 0 in the order of the calls. Errors: std::bad_alloc. Nodes
+    // of different graphs stop the process.
     template <std::same_as<node>... Nodes>
     node& precede(Nodes... others) {
         (connect(*this, others), ...);
         return *this;
     }
-    // Lets this node start after each of `others` has ended.
+    // Makes this node start after each of `others` has ended. Errors: those of precede().
     template <std::same_as<node>... Nodes>
     node& succeed(Nodes... others) {
         (connect(others, *this), ...);
@@ -39,11 +39,12 @@ public:
         changed().name = std::move(text);
         return *this;
     }
-    // Returns the name; empty if it was not named.
+    // Returns the name, which is empty if the node was not named.
     const std::string& name() const noexcept { return get().body->details(*node_).name; }
-    // Of the nodes that one node makes ready, a worker runs those of the highest priority first,
-    // and thieves take those of the lowest first. The default is 0. Limit: 1025 nodes made ready by
-    // one node; of more, those that do not fit into the worker's queue run after the others.
+    // Sets the priority, by default 0. Among the nodes that one node makes ready, its worker runs
+    // those of the highest priority first, and thieves take those of the lowest first. Limits: if
+    // one node makes more than 1025 nodes ready, those that do not fit into the worker's queue run
+    // after the others.
     node& priority(int value) {
         changed().priority = value;
         return *this;
@@ -58,7 +59,7 @@ public:
         return *this;
     }
 
-    // Returns true if it is a node.
+    // Returns true if the handle is not empty.
     explicit operator bool() const noexcept { return node_ != nullptr; }
     friend bool operator==(node, node) noexcept = default;
 

@@ -7,21 +7,21 @@
 //   co_await graph.run(pool);
 //
 // A node starts when all nodes that precede it have ended. The worker that ended the last of them
-// runs it. A node that waits, for what its task awaits or for a permit, holds no worker.
+// runs it. A node whose task awaits something, or that waits for a permit, holds no worker.
 //
-// Conditions. The edges of a condition are weak: they do not count among those for which a node
-// waits. A condition that returns i starts its i-th successor at once, whatever else precedes that
-// node; any other number ends the path. So graphs may loop. Such a start does not change how many
-// strong predecessors the node still waits for. A node never runs beside itself: a start that comes
-// while it runs is kept until it has ended.
+// Conditions. The edges that leave a condition are weak: the nodes behind them do not wait for the
+// condition. A condition that returns i starts its i-th successor at once, whatever else precedes
+// that node. Any other number ends the path. So graphs may loop. A start by a condition does not
+// change how many strong predecessors the node still waits for. A node never runs on two workers at
+// once: if it is started while it runs, it runs again afterwards.
 //
-// Errors and stops. The first exception stops the run: what has not begun does not begin, and the
-// operations of nodes that wait are asked to stop. When all has ended, the run completes with that
-// exception. A stop request or the deadline of the run's waiter does the same, and so does an
-// operation in a node that is stopped by itself; the run then completes with set_stopped.
+// Errors and stops. The first exception stops the run: nodes that have not begun do not begin, and
+// the operations of waiting nodes get a stop request. When all nodes have ended, the run completes
+// with that exception. A stop request or the deadline of the run's waiter has the same effect, and
+// so has an operation in a node that completes as stopped. The run then completes with set_stopped.
 //
-// internal/graph_run.hpp has the life of a run. Source: the nodes are those of Taskflow; that nodes
-// wait without a worker, stops, and the rest are ours.
+// internal/graph_run.hpp has the life of a run. Source: the kinds of nodes are those of Taskflow.
+// Nodes that wait without a worker, stops, and the rest are ours.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/sender.hpp>
@@ -43,22 +43,23 @@ namespace coppice {
 class subgraph;
 class task_graph;
 
-// What makes nodes: a task_graph, and a subgraph while it is made. Threads: one at a time.
+// The functions that make nodes, in a task_graph, and in a subgraph while its node runs. Threads:
+// one at a time.
 class graph_builder : immovable {
 public:
     // Makes a node that calls `f` each time it runs. F is one of:
     //
     //   void()                       a function
-    //   void(inplace_stop_token)     the same; the token asks it to end early
+    //   void(inplace_stop_token)     a function that may end early when the token asks it to
     //   task<void>(), S()            returns a task or another sender, which the node awaits; its
     //                                values are dropped
     //   int()                        a condition: its result is the number of the successor that
     //                                runs
     //   void(subgraph&)              makes nodes, which run and end before its successors start
     //
-    // The function stays in the node, so it may be a coroutine that captures. Errors:
-    // std::bad_alloc, and what moving `f` throws; the graph is then as before. Cost: no allocation
-    // if a former node has left memory.
+    // The function stays in the node, so it may be a coroutine lambda that captures. Errors:
+    // std::bad_alloc, and what moving `f` throws; the graph is then unchanged. Cost: no allocation
+    // while there is memory left from cleared nodes.
     template <class F>
     node emplace(F f);
     // Makes a node of each function, and returns a tuple of them.
@@ -70,14 +71,16 @@ public:
     // Makes a node that connects a copy of `sender` and starts it each time it runs. Its
     // environment has the run's stop token and deadline, and the pool's scheduler. Values are
     // dropped. It may complete on any thread: the node's successors run on the pool. For a sender
-    // that cannot be copied, such as event.wait(), emplace a function that returns it.
+    // that cannot be copied, such as event.wait(), emplace a function that returns it. Errors:
+    // those of emplace().
     template <execution::sender S>
     node emplace_sender(S sender);
-    // Makes a node that runs `other`, a module. Modules keep the rules of run(): one graph runs
-    // once at a time, so a module that is used twice runs twice in turn, and a node that waits for
-    // a module holds no worker. If `other` cannot run, or contains this graph, neither can this
-    // graph; if `other` was changed after the last run, that is found when the node runs. Lifetime:
-    // `other` outlives the runs of this graph.
+    // Makes a node that runs `other`, which is called a module. A module follows the rules of
+    // run(): a graph has one run at a time, so a module that is used twice runs twice in turn. A
+    // node that waits for its module holds no worker. Errors: std::bad_alloc. If `other` cannot
+    // run, or contains this graph, this graph cannot run either. If `other` was changed after the
+    // last run, the run fails when it reaches the node. Lifetime: `other` outlives the runs of this
+    // graph.
     node compose(task_graph& other);
 
     // Returns the number of nodes, without those of modules and subgraphs.
@@ -97,50 +100,54 @@ private:
     internal::graph_body* body_;
 };
 
-// The nodes that a function makes while its graph runs. They are destroyed when all have ended,
-// before the successors of the function's node start. An exception of the function destroys them
-// before they begin. Lifetime: that of the call.
+// The nodes that a function makes while its graph runs. They run when the function has returned.
+// They are destroyed when all have ended, before the successors of the function's node start. If
+// the function throws, they are destroyed and do not run. Lifetime: the function must not keep the
+// reference to its subgraph.
 class subgraph : public graph_builder {
 public:
-    // For the node that calls the function.
+    // Called by the node that calls the function.
     explicit subgraph(internal::graph_body& body) noexcept : graph_builder(body) {}
 };
 
 namespace internal {
 
-// Holds the graph before the base class that refers to it is made.
+// Holds the graph's state. It is the first base, because the second one refers to it.
 struct held_graph {
     graph_root root;
 };
 
 }  // namespace internal
 
-// Threads: one at a time may build; any may run. One run is under way at a time; the others wait
-// for their turn, first come, first served. Lifetime: outlives its runs. The thread that a run has
-// completed may destroy or change the graph at once, if no other run waits. Changing, clearing, or
-// destroying it while it runs stops the process.
+// A graph of nodes that runs on the workers of a pool. Threads: one at a time may build; any may
+// run. One run is under way at a time; the others wait for their turn, first come, first served.
+// Lifetime: outlives its runs. When a run has completed, its waiter may destroy or change the graph
+// at once, if no other run waits. Errors: changing, clearing, or destroying the graph while it runs
+// stops the process.
 class task_graph : internal::held_graph, public graph_builder {
 public:
     // Makes a graph without nodes.
     task_graph() noexcept : graph_builder(this->root) {}
 
-    // Run the graph on the workers of a pool: once; n times; again and again until `predicate`,
-    // which is asked after each run, returns true. The predicate is called on a worker. Result:
-    // nothing. Without a token, they return a sender, which may be connected several times.
+    // Start a run of the graph on the workers of a pool. run() runs it once, and run_n() n times.
+    // run_until() runs it until `predicate` returns true; a worker calls the predicate after each
+    // round. Result: nothing. Without a token, they return a sender, which may be connected several
+    // times.
     //
-    // Errors: std::system_error with std::errc::invalid_argument, before anything runs, for a cycle
-    // without a condition, for nodes of which none is without a predecessor, and for a module that
-    // cannot run; std::bad_alloc, also before anything runs; the first exception of a node or of
-    // the predicate. Tokens that know only codes are given the code of a std::system_error,
-    // not_enough_memory for std::bad_alloc, or state_not_recoverable; block and use_future throw
-    // the exception itself. A run of an empty graph completes at once.
+    // Errors: std::system_error with std::errc::invalid_argument, before anything runs, if there is
+    // a cycle without a condition, if every node has a predecessor, or if a module cannot run;
+    // std::bad_alloc, also before anything runs; the first exception of a node or of the predicate.
+    // After an error the graph may run again. Tokens that report codes get the code of a
+    // std::system_error, not_enough_memory for std::bad_alloc, and state_not_recoverable for any
+    // other exception; block and use_future throw the exception itself. A run of an empty graph
+    // completes at once.
     //
     // Threads: the run completes on the worker that ended the last node; on the thread that starts
-    // it, if nothing runs; on the thread that stops it while it waits for its turn. The next run
-    // may begin, and even complete, before this one has called its waiter. Blocks: never. Cost: the
-    // first run after a change is O(nodes + edges) and allocates; later runs allocate nothing of
-    // their own, except for a subgraph or a module that a subgraph makes. Lifetime: the pool
-    // outlives the run. What a stop loses: nodes that have not begun.
+    // it, if no node runs; on the thread that stops it, if it still waits for its turn. The next
+    // run may begin, and even complete, before this one has called its waiter. Blocks: never. Cost:
+    // the first run after a change is O(nodes + edges) and allocates. Later runs allocate only for
+    // a subgraph or a module that a subgraph makes. Lifetime: the pool outlives the run. A stop
+    // loses: the nodes that have not begun do not run.
     template <class Queues, class Token = use_await_t>
     [[nodiscard]] auto run(internal::basic_pool<Queues>& pool, Token&& token = Token())
         -> decltype(auto) {
@@ -158,7 +165,8 @@ public:
                      static_cast<Token&&>(token));
     }
 
-    // Destroys all nodes, and keeps their memory.
+    // Destroys all nodes, and keeps their memory for new ones. While the graph runs: stops the
+    // process.
     void clear() noexcept { this->root.clear(); }
     // Writes the graph in the language of Graphviz: conditions as diamonds with numbered, dashed
     // edges, nodes that wait as ellipses, subgraphs as tabs, modules as folders. The nodes of
@@ -166,14 +174,15 @@ public:
     // stream.
     void dump(std::ostream& out) const { this->root.dump(out); }
 
-    // Keeps the times of the next `events` nodes that run, for write_profile(); 0: of none, as in
-    // the beginning. Former times are dropped. Cost: 64 bytes each, allocated here; while a graph
-    // runs, a branch per node without a profile, two readings of the clock with one. Errors:
+    // Records the times of the next `events` nodes that run, for write_profile(), and drops former
+    // times. 0, the default, records none. Cost: 64 bytes per event, allocated here; during a run,
+    // two readings of the clock per node, or one branch if nothing is recorded. Errors:
     // std::bad_alloc. While the graph runs: stops the process.
     void profile(std::size_t events) { this->root.keep_profile(events); }
-    // Writes these times to a file for ui.perfetto.dev and Chrome's about:tracing: a line for each
-    // worker, with the nodes that ran there. Nodes that waited have lines of their own. Errors:
-    // std::system_error if the file cannot be written; std::bad_alloc. Not while the graph runs.
+    // Writes the recorded times to a file for ui.perfetto.dev and Chrome's about:tracing. Each
+    // worker has a line with the nodes that ran on it. Nodes that waited have lines of their own.
+    // Errors: std::system_error if the file cannot be written; std::bad_alloc. Threads: none may
+    // run the graph meanwhile.
     void write_profile(const std::string& path) const { this->root.write_profile(path); }
 
 private:

@@ -64,7 +64,7 @@ public:
     // Cancels the effect of stop(), even of a stop() that run() has not noticed yet. Called between
     // two runs.
     void restart() noexcept { event_loop::restart(); }
-    // Return true if stop() is in effect; and which backend the loop waits in.
+    // stopped() returns true if stop() is in effect. kind() returns the backend of the loop.
     bool stopped() const noexcept { return event_loop::stopped(); }
     backend kind() const noexcept { return event_loop::kind(); }
 

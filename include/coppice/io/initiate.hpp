@@ -24,7 +24,8 @@
 
 namespace coppice::io {
 
-// basic_request<operation> runs on a loop, and ends when something outside says so.
+// basic_request<operation> is an operation that belongs to a loop and that the program's own code
+// completes.
 using internal::basic_request;
 // descriptor_request<> is one ring operation, named by its opcode, on a file that a loop has
 // adopted. A descriptor_reference says which file, as it was when the request was made.
@@ -32,7 +33,8 @@ using internal::descriptor_reference;
 using internal::descriptor_request;
 using internal::opcode;
 
-// Makes the operation as the token says. Threads: any. Blocks, errors, cost: as the token says.
+// Starts the request in the way of the completion token, and returns what the token returns.
+// Threads: any. Blocks, errors, and cost are those of the token.
 template <class Request, class Token>
 auto initiate(const typename Request::arguments& arguments,
               Token&& token) noexcept(nothrow_token<Token>) {

@@ -6,15 +6,16 @@
 
 namespace coppice::parallel {
 
-// for_each(first, last, f) and for_each(range, f), each with a projection behind f, call f for each
-// element, in any order. Returns true; false if a stop request left elements out. Threads: any;
-// several threads call f at the same time. Errors: the first exception of f in the order of the
-// elements, of those that were thrown; further calls do not begin. Cost: no allocation; that of a
-// plain loop while no other worker is idle. Source: [alg.foreach].
+// for_each(first, last, f) and for_each(range, f, projection = {}) call f for each element, in any
+// order. Returns true, or false if a stop request left elements out. Threads: any; several threads
+// call f at the same time. Errors: if calls of f throw, the exception of the first element among
+// those that threw; calls that have not begun are left out. Cost: no allocation; that of a plain
+// loop while no other worker is idle. Source: [alg.foreach].
 inline constexpr internal::algorithm<internal::for_each_description> for_each{};
 
-// for_each_n(first, n, f) does so for n elements, and returns first + n. Errors: also
-// std::system_error with operation_canceled if a stop request left elements out.
+// for_each_n(first, n, f) calls f for n elements, and returns first + n. Threads and Cost: those of
+// for_each. Errors: those of for_each, and std::system_error with operation_canceled if a stop
+// request left elements out. Source: [alg.foreach].
 inline constexpr internal::algorithm<internal::for_each_n_description> for_each_n{};
 
 namespace async {

@@ -1,10 +1,10 @@
 // reduce, transform_reduce, count, count_if, min_element, max_element, minmax_element, histogram.
 #pragma once
-// Common to all. Threads: any; several threads call the functions at the same time. Errors: the
-// first exception in the order of the elements, of those that were thrown. What returns a result
-// throws std::system_error with operation_canceled if a stop request left elements out: a part of a
-// sum is never taken for the sum. Cost: no allocation, if not said otherwise; that of a plain loop
-// while no other worker is idle.
+// Common to all, unless stated otherwise. Threads: any; several threads call the functions at the
+// same time. Errors: if functions throw, the exception of the first element among those that threw;
+// std::system_error with operation_canceled if a stop request left elements out, so a partial sum
+// is never returned as the sum. Cost: no allocation; that of a plain loop while no other worker is
+// idle.
 
 #include <coppice/parallel/internal/extremes_engine.hpp>
 #include <coppice/parallel/internal/histogram_engine.hpp>
@@ -22,18 +22,20 @@ inline constexpr internal::algorithm<internal::reduce_description> reduce{};
 // transform_reduce(first, last, init, op, f) and transform_reduce(range, init, op, f) return the
 // sum of init and f of all elements. With two ranges, (first, last, first2, init, op = plus, f =
 // multiplies) and (range, range2, init, op = plus, f = multiplies), f takes an element of each.
-// Otherwise as reduce. Source: [transform.reduce].
+// The rules for op are those of reduce. Source: [transform.reduce].
 inline constexpr internal::algorithm<internal::transform_reduce_description> transform_reduce{};
 
-// count(first, last, value), count(range, value), count_if(first, last, predicate), and
-// count_if(range, predicate), each with a projection behind, return the number of elements. Source:
+// count(first, last, value) and count(range, value) return the number of elements equal to the
+// value. count_if(first, last, predicate) and count_if(range, predicate) return the number of
+// elements that satisfy the predicate. A projection may follow the last argument. Source:
 // [alg.count].
 inline constexpr internal::algorithm<internal::count_description> count{};
 inline constexpr internal::algorithm<internal::count_if_description> count_if{};
 
-// (first, last, less = {}) and (range, less = {}), with a projection behind. min_element and
-// max_element return the first of the least or greatest elements. minmax_element returns the first
-// of the least and the last of the greatest. Source: [alg.min.max].
+// min_element and max_element return the position of the first of the least or greatest elements.
+// minmax_element returns the positions of the first of the least and the last of the greatest. They
+// return the end for an empty range. All take (first, last, less = {}) or (range, less = {},
+// projection = {}). Source: [alg.min.max].
 inline constexpr internal::algorithm<internal::extremes_description<internal::choose_least>>
     min_element{};
 inline constexpr internal::algorithm<internal::extremes_description<internal::choose_greatest>>
@@ -42,10 +44,11 @@ inline constexpr internal::algorithm<internal::extremes_description<internal::ch
     minmax_element{};
 
 // histogram(first, last, bins, key = identity) and histogram(range, bins, key = identity) add 1 to
-// bins[key(x)] for each element x, if bins has that index. bins is a random-access range of
-// integers, which keep their sums. Returns true; false if a stop request left elements out. Cost:
-// an allocation of the size of bins for each part of the range that another worker takes. Errors:
-// also std::bad_alloc. After an error, bins has counted some elements. Source: ours.
+// bins[key(x)] for each element x whose key is an index of `bins`. `bins` is a random-access range
+// of integers, whose former values are kept and added to. Returns true, or false if a stop request
+// left elements out. Errors: the exception of key; std::bad_alloc. After an error or a stop, `bins`
+// has counted some of the elements. Cost: one allocation as large as `bins` for each part of the
+// range that another worker takes. Source: ours.
 inline constexpr internal::algorithm<internal::histogram_description> histogram{};
 
 namespace async {

@@ -45,19 +45,46 @@ constexpr Index behind(Index first, std::uint64_t count) noexcept {
     return static_cast<Index>(static_cast<std::uint64_t>(first) + count);
 }
 
-// A function of a loop is called as a copy, made for each chunk, if it is small, trivially
-// copyable, and can be called const. Only then does the compiler know that what the function stores
-// does not change its captures. It keeps them in registers and vectorizes, as in a plain loop.
+// Competes with the operators of F that are not const: it takes anything, but worse.
+template <class F, class... Arguments>
+struct call_probe : F {
+    using F::operator();
+    void operator()(...);
+};
+
+// True if a call of an F with these arguments cannot change the F: it is a pointer, it has no
+// state, or overload resolution chooses an operator that is const. An operator that is const fits
+// the arguments better than the one of call_probe, which fits the object better: neither is chosen.
+template <class F, class... Arguments>
+inline constexpr bool call_leaves_function = std::is_scalar_v<F>;
+template <class F, class... Arguments>
+    requires std::is_class_v<F> && std::is_invocable_v<F&, Arguments...>
+inline constexpr bool call_leaves_function<F, Arguments...> = [] {
+    if constexpr (std::is_empty_v<F> || std::is_const_v<F>) {
+        return true;
+    } else if constexpr (std::is_final_v<F> ||
+                         !requires(F& f) { f.operator()(std::declval<Arguments>()...); }) {
+        return false;                                  // not known
+    } else if constexpr (sizeof...(Arguments) == 0) {  // which fit every operator alike
+        return requires { &F::operator(); } && std::is_invocable_v<const F&>;
+    } else {
+        return !std::is_invocable_v<call_probe<F, Arguments...>&, Arguments...>;
+    }
+}();
+
+// A function of a loop is called as a copy, made for each chunk, if it is small and trivially
+// copyable, and if no call can change it. Only then does the compiler know that what the function
+// stores does not change its captures. It keeps them in registers and vectorizes, as in a plain
+// loop. Any other function is called where it lies. So what a function counts in itself is kept.
 template <class F, class... Arguments>
 inline constexpr bool loops_call_copy = false;
 template <class F, class... Arguments>
     requires std::is_object_v<F>
 inline constexpr bool loops_call_copy<F, Arguments...> =
     std::is_trivially_copyable_v<F> && std::is_copy_constructible_v<F> && sizeof(F) <= 64 &&
-    std::is_invocable_v<const F&, Arguments...>;
+    call_leaves_function<F, Arguments...>;
 template <class F, class... Arguments>
-using loop_function =
-    std::conditional_t<loops_call_copy<F, Arguments...>, std::remove_const_t<F>, F&>;
+using loop_function = std::conditional_t<loops_call_copy<F, Arguments...>, F, F&>;
 
 // State shared by all parts of one loop: how far they go at once, and if they continue.
 class loop_state : immovable {
@@ -165,8 +192,8 @@ private:
 // Returns false if a stop request left some out. Threads: any; several threads call f at the same
 // time. Blocks: until all calls have ended. Errors: the exception of one call; no further calls
 // begin then. Cost: no allocation; per chunk of 5 to 20 us, a clock call. A trivially
-// copyable function of at most 64 bytes that can be called const is called as a copy: what it
-// captures by value stays in registers.
+// copyable function of at most 64 bytes, whose operator for such a call is const, is called as a
+// copy: what it captures by value stays in registers. Any other f is called itself.
 template <internal::loop_index Index, class F>
     requires std::invocable<F&, Index> || std::invocable<F&, Index, Index>
 bool parallel_for(Index begin, std::type_identity_t<Index> end, F&& f) {

@@ -1,5 +1,7 @@
 // parallel_backend: parallel_scheduler on a thread_pool; for set_parallel_scheduler_backend.
 #pragma once
+// Without it parallel_scheduler runs on the process's default pool, by the same means.
+//
 // The items are placed in the storage that the operations lend, so scheduling allocates nothing.
 // Bulk work is a parallel_for on the worker that takes the item. A stop request of the operation
 // ends it between two ranges. It then completes with set_stopped; it completes with set_value only

@@ -144,7 +144,7 @@ private:
             occupied_[entry.level_] &= ~(std::uint64_t{1} << entry.slot_);
         }
     }
-    // Returns false if it had too few steps, as turn() does.
+    // Returns false if it ran out of steps before it was done, as turn() does.
     [[nodiscard]] bool expire_due(std::size_t& steps) noexcept {
         while (timer_entry* const entry = due_.front()) {
             if (steps == 0) return false;

@@ -142,7 +142,7 @@ public:
     // Returns true if a run was pending and will not happen.
     bool unschedule(std::size_t index, std::uint64_t generation) noexcept {
         if (slots_[index].life.enter(generation) != life_word::entered::yes) return false;
-        // edge contract.run (acquire): if this takes the ready bit of a release, it is seen below
+        // edge contract.run (acquire): if the ready bit came from a release, is_released() is true
         const std::uint64_t before = claims(index).fetch_and(~ready(index), seq_cst);
         bool withdrawn = (before & ready(index)) != 0;
         if (withdrawn && slots_[index].life.is_released() && !planted("contract.take_release")) {

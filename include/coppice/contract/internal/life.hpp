@@ -9,10 +9,10 @@
 //   vacant     dead, no visitors        owned by no thread; has the next contract's generation
 //   live       no flag                  open(): the creator, after it constructed the callables.
 //                                       A contract that is only to be released opens as released
-//   released   released                 begin_release() by a handle, release_running() by the
-//   runner dead       dead                     bury(): the thread that ran the release; from here
-//   on no
-//                                       visitor enters
+//   released   released                 begin_release() by a handle, or release_running() by the
+//                                       runner
+//   dead       dead                     bury(): the thread that ran the release. No visitor enters
+//                                       afterwards
 //   vacant     generation + 1           vacate(): the last visitor to leave
 //
 // A handle acts on the shared words only as a visitor. It enters by one exchange that checks the

@@ -1,4 +1,4 @@
-// graph_body: the nodes of a graph or a subgraph, and what a run needs of their edges.
+// graph_body: the nodes of a graph or a subgraph, and their edges in the form that a run reads.
 #pragma once
 
 #include <coppice/base/internal/check.hpp>
@@ -18,7 +18,8 @@
 
 namespace coppice::internal {
 
-// Threads: the owner builds; a run prepares, and starts rounds; its workers end nodes.
+// Threads: the owner builds the body. A run prepares it and starts rounds. The run's workers end
+// nodes. These phases do not overlap.
 class [[gnu::visibility("default")]] graph_body : immovable {
 public:
     explicit graph_body(graph_node* parent = nullptr) noexcept : parent_(parent) {}
@@ -52,10 +53,10 @@ public:
     graph_node& at(std::size_t i) const noexcept { return *nodes_[i]; }
     node_details& details(const graph_node& node) const noexcept { return *details_[node.index]; }
 
-    // Makes the arrays that a run needs, if the body was changed. Errors: std::bad_alloc;
-    // std::system_error with invalid_argument if the graph cannot run, or a module cannot.
+    // Makes the arrays that a run reads, if the body has changed. Errors: std::bad_alloc;
+    // std::system_error with invalid_argument if the graph or one of its modules cannot run.
     void prepare();
-    // Throws as prepare() does if the body cannot run; changes nothing.
+    // Throws the same errors as prepare() if the body cannot run. Changes nothing.
     void check_valid() const;
     void dump(std::ostream& out) const;
 
@@ -63,13 +64,13 @@ public:
     // nodes that have no predecessor, except the one that it returns. Precondition: not empty.
     graph_node* start_round(graph_run& run) noexcept;
     // Called by a worker that has ended a node. Returns a successor that the caller must run next,
-    // or nullptr; all others that are ready are submitted. Sets `over` if the body has ended;
-    // otherwise the body may be gone when it returns nullptr.
+    // or nullptr. Submits all other successors that are ready. Sets `over` if the body has ended.
+    // If it returns nullptr without setting `over`, the body may be gone.
     graph_node* after(graph_node& node, graph_run& run, bool& over) noexcept;
 
     graph_node* parent() const noexcept { return parent_; }
     graph_run& run() const noexcept { return *run_; }
-    // Says if a run uses the body. Written by the run that has the turn.
+    // Marks the body as used by a run, or not. Called by the run that has the turn.
     void set_busy(bool busy) noexcept { busy_.store(busy, relaxed); }
 
 private:
@@ -80,7 +81,7 @@ private:
 
     void add(graph_node& node, node_details& details) noexcept;
     void check_idle() const noexcept {
-        // relaxed: only a program that breaks the rule depends on it
+        // relaxed: no correct program changes a graph while it runs
         COPPICE_CHECK(!busy_.load(relaxed), "a task_graph was changed or destroyed while it runs");
     }
     void check_modules(std::vector<const graph_body*>& above) const;
@@ -90,8 +91,8 @@ private:
     graph_node* after_all(graph_node& node, graph_run& run, bool& over) noexcept;
     graph_node* after_some(graph_node& node, graph_run& run, bool& over) noexcept;
 
-    // Nodes without successors that end together, counted apart from the others: workers that end
-    // different parts of a graph do not meet at each node.
+    // A group of nodes without successors, with a counter of its own. So workers that end different
+    // parts of a graph do not contend for one counter at each node.
     struct alignas(64) end_group {
         join_counter left;
         std::uint32_t size = 0;

@@ -1,7 +1,7 @@
-// graph_node: a node of a task_graph as the workers see it, and what only its owner looks at.
+// graph_node: the part of a node that workers read; node_details: the part that they rarely need.
 #pragma once
 // A node is a work_item, so a worker's queue links it without allocation. The first cache line
-// holds all that a worker needs to pass it by; the callable lies behind it (node_kinds.hpp).
+// holds all that a worker needs to start and end it. The callable follows (node_kinds.hpp).
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/graph/internal/join_counter.hpp>
@@ -18,7 +18,7 @@ class graph_run;
 class permit_wait;
 struct graph_node;
 
-// What became of a node that a worker has called.
+// The result of a worker's call of a node.
 enum class node_step : unsigned char {
     ended,   // its successors may start
     waits,   // another thread resumes it; it may be gone
@@ -27,7 +27,7 @@ enum class node_step : unsigned char {
 
 enum class node_kind : unsigned char { plain, condition, waiting, subgraph };
 
-// Where a node stands between two items of the pool. Written before the node is submitted.
+// The state in which a node was submitted to the pool. Written before the submission.
 enum class node_stage : unsigned char {
     fresh,    // it has not begun
     permits,  // it has waited for a permit
@@ -40,7 +40,7 @@ struct graph_edge {
     graph_edge* next = nullptr;
 };
 
-// What the owner looks at, and the slow paths of the workers.
+// The part of a node that its owner uses, and workers only on slow paths.
 struct node_details {
     void (*destroy)(graph_node&) noexcept = nullptr;
     // Called when the node has ended after node_step::waits or node_step::inside.

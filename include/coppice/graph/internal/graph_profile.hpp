@@ -19,13 +19,14 @@ public:
 
     // Returns the time now. Units: nanoseconds.
     static std::int64_t now() noexcept;
-    // Keeps that a node ran, or waited, since `began`, if there is room.
+    // Records that a node ran, or waited, from `began` until now. Drops the event if there is no
+    // room.
     void add(const graph_node& node, std::int64_t began, bool has_waited) noexcept;
     // Returns the events in the trace event format. Errors: std::bad_alloc.
     std::string json() const;
 
 private:
-    // Has a copy of the name, or as much of it as fits: the node of a subgraph may be gone.
+    // Has a copy of the name, cut to its room: the node of a subgraph may be gone when it is read.
     struct event {
         std::int64_t began;
         std::int64_t ended;
@@ -36,7 +37,7 @@ private:
     };
     const std::unique_ptr<event[]> events_;  // each is written by the worker that counted it
     const std::size_t capacity_;
-    atomic<std::size_t> count_{0};  // also of those for which there was no room
+    atomic<std::size_t> count_{0};  // counts dropped events too
 };
 
 }  // namespace coppice::internal

@@ -1,14 +1,14 @@
 // graph_run: one run of a task_graph: its turn, its pool, its stop, its outcome.
 #pragma once
-//   enter     takes the graph's turn, perhaps after other runs
+//   enter     takes the graph's turn, perhaps after waiting for other runs
 //   begin     prepares the graph and submits the first item
 //   workers   run nodes, and the nodes that these make ready (src/graph/run.cpp)
-//   end       the worker that ended the last node: starts the next round, or gives the turn back
-//   and
-//             completes; after that nothing of the graph is touched
+//   end       The worker that ended the last node starts the next round. After the last round it
+//             gives the turn back and completes. It must not touch the graph afterwards
 //
-// The first error stops what has not begun, and requests a stop of what waits. So does a stop or
-// the deadline of the run's waiter, and an operation in a node that is stopped by itself.
+// After the first error, nodes that have not begun do not begin, and the run requests a stop of the
+// operations that wait. A stop or the deadline of the run's waiter has the same effect, and so has
+// an operation in a node that completes as stopped.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/any_scheduler.hpp>
@@ -31,7 +31,7 @@ namespace coppice::internal {
 
 class graph_profile;
 
-// A graph with its turn.
+// A graph: its nodes, its turn, and its profile.
 class [[gnu::visibility("default")]] graph_root : public graph_body {
 public:
     graph_root() noexcept;
@@ -43,7 +43,7 @@ public:
     std::unique_ptr<graph_profile> profile;  // null if none is kept
 };
 
-// A pool of any type.
+// A pool whose type is erased.
 class graph_pool {
 public:
     template <class Queues>
@@ -83,20 +83,21 @@ public:
 
     // Called by the workers.
     bool is_stopping() const noexcept { return source_.stop_requested(); }
-    // Keeps the first exception, and stops the rest.
+    // Keeps the exception if it is the first one, and stops the rest of the run.
     void fail(std::exception_ptr error) noexcept;
-    // An operation in a node was stopped: stops the rest.
+    // Called when an operation in a node has completed as stopped. Stops the rest of the run.
     void stop() noexcept { source_.request_stop(); }
     void submit(work_item& item) noexcept { pool_.submit(item); }
-    // Called by the worker that ended the last node. Returns the first node of the next round; or
-    // nullptr, and this object may be gone.
+    // Called by the worker that ended the last node. Returns the first node of the next round, or
+    // nullptr after the last round. After nullptr, this object may be gone.
     graph_node* end_round() noexcept;
     const graph_pool& pool() const noexcept { return pool_; }
     graph_profile* profile() const noexcept { return profile_; }
 
 protected:
     virtual ~graph_run();
-    // Begins, or waits for the turn. It may have completed, and be gone, when this returns.
+    // Begins the run, or queues it for its turn. The run may have completed, and be gone, when this
+    // returns.
     void enter(const completion_env& env) noexcept;
     std::exception_ptr take_error() noexcept { return static_cast<std::exception_ptr&&>(error_); }
     const std::exception_ptr& error() const noexcept { return error_; }
@@ -121,7 +122,7 @@ private:
 
     // Returns true if a round must run: called before the first, and after each. May throw.
     virtual bool wants_round(bool first) = 0;
-    // Completes the receiver. The last access.
+    // Completes the receiver, as the last access to this object.
     virtual void complete(outcome what) noexcept = 0;
 
     void withdraw() noexcept { source_.request_stop(); }  // for wait_limits
@@ -142,7 +143,7 @@ private:
     std::optional<manual_lifetime<turn_operation>> waits_;
 };
 
-// Runs a node, and then the nodes that it makes ready, until none is left for this worker.
+// Runs a node, and then the nodes that it makes ready, until this worker has no ready node left.
 void run_graph_node(work_item* item) noexcept;
 
 inline graph_node::graph_node(function* f) noexcept : work_item(&run_graph_node), call(f) {}

@@ -18,7 +18,7 @@
 
 namespace coppice::internal {
 
-// How many rounds a run has: each says if one more must run.
+// The kinds of rounds: one, a number of them, or until a predicate. Each returns true for one more.
 struct one_round {
     static bool wants(bool first) noexcept { return first; }
 };
@@ -89,7 +89,7 @@ private:
     Rounds rounds_;
 };
 
-// A run for the tokens that know error codes. block and use_future throw the exception itself.
+// A run for completion tokens that report error codes. block and use_future throw the exception.
 template <class Rounds>
 class run_initiation {
     class kept_run final : public graph_run {
@@ -110,7 +110,7 @@ public:
 
     run_initiation(graph_root& graph, const graph_pool& pool, Rounds rounds)
         : graph_(&graph), pool_(pool), rounds_(std::move(rounds)) {}
-    // Moved only before it begins.
+    // Moves a run that has not begun.
     run_initiation(run_initiation&& other) noexcept(std::is_nothrow_move_constructible_v<Rounds>)
         : graph_(other.graph_), pool_(other.pool_), rounds_(std::move(other.rounds_)) {}
     ~run_initiation() {

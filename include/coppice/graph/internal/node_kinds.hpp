@@ -44,9 +44,10 @@ struct function_node final : graph_node {
     F function;
 };
 
-// What nodes with an operation have in common. The worker that starts the operation and the thread
-// that completes it meet in the start_race; one of them goes on. The completion goes on through the
-// queue of the pool, so it may happen on any thread, under any lock, and on any depth of stack.
+// The common part of nodes with an operation. The worker that starts the operation and the thread
+// that completes it meet in the start_race, which chooses the one that ends the node. A completing
+// thread only submits the node to the pool, so it may be any thread, hold any lock, and have any
+// stack depth.
 struct waiting_node : graph_node {
     explicit waiting_node(function* f) noexcept : graph_node(f) { kind = node_kind::waiting; }
 
@@ -83,7 +84,7 @@ private:
     waiting_node* node_;
 };
 
-// Connects and starts what `make(run)` returns. It is called at each run.
+// Calls `make(run)` each time the node runs, and connects and starts the sender that it returns.
 template <class Make>
 struct operation_node final : waiting_node {
     using sender_type = std::invoke_result_t<Make&, graph_run&>;

@@ -42,7 +42,7 @@ public:
     permit_wait(graph_node& node, async_semaphore& semaphore, std::size_t permits) noexcept
         : node_(node), semaphore_(semaphore), permits_(permits) {}
 
-    // Called by the worker that begins the node, and again when the wait has completed.
+    // Called by the worker that begins the node, and again by a worker after the wait.
     step acquire(graph_run& run) noexcept;
     void release() noexcept { held_.release(); }
 

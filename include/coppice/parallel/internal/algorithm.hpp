@@ -1,13 +1,13 @@
 // algorithm: the two forms of each algorithm, blocking and as a sender, made of one description.
 #pragma once
-// A description is a class with overloads of a static function bind(args...), which take what the
-// algorithm takes, and return its engine (place.hpp). The engine holds its arguments by value;
-// ranges are held as iterators. In the blocking form everything outlives the engine. The sender is
-// only made of ranges whose iterators outlive the range object: l-values, and views such as span.
+// A description is a class with overloads of a static function bind(args...). They take the
+// arguments of the algorithm, and return its engine (place.hpp). The engine holds its arguments by
+// value, and ranges as iterators. In the blocking form all arguments outlive the engine. The sender
+// accepts only ranges whose iterators outlive the range object: l-values, and views such as span.
 //
-// An argument may be {}, as in sort(v, {}, &T::key). No type is deduced from {}. So the type of
-// each parameter of a function object is `unset` unless a type is deduced. bind() then gets {} for
-// it too, or no argument if nothing is set behind it, and chooses what that means.
+// An argument may be {}, as in sort(v, {}, &T::key). The compiler deduces no type from {}, so the
+// parameter types of the function objects default to `unset`. bind() gets {} for such an argument,
+// or no argument if only unset ones follow. Its own defaults decide what that means.
 
 #include <coppice/parallel/internal/engine_sender.hpp>
 #include <coppice/parallel/internal/place.hpp>
@@ -25,8 +25,8 @@ namespace coppice::parallel::internal {
 template <class T>
 concept place = is_place<std::remove_cvref_t<T>>;
 
-// Ranges are kept by their iterators. What is behind the first Description::ranges_max arguments is
-// a value, or a function, even if it is a range too, such as a string.
+// The number of arguments that may be ranges, and are then held as iterators. An argument behind
+// them is a value or a function, even if its type is a range, such as a string.
 template <class Description>
 inline constexpr std::size_t ranges_max = static_cast<std::size_t>(-1);
 template <class Description>
@@ -46,7 +46,7 @@ consteval bool ranges_outlive_call() {
     return true;
 }
 
-// What the caller of the blocking form gets. A part of a result is never given as the whole.
+// Returns what the caller of the blocking form gets. Throws if the result is incomplete.
 inline bool given(bool complete) noexcept {
     return complete;
 }
@@ -59,10 +59,10 @@ T given(std::optional<T>&& result) {
     return *std::move(result);
 }
 
-// The type of an argument that is {}, or is not there.
+// The type of an argument that is {} or missing.
 struct unset {};
 
-// What is set: the arguments before `end`, except those of one gap.
+// Describes which arguments are set: those before `end`, except the ones in [gap, behind_gap).
 struct set_arguments {
     std::size_t end = 0;
     std::size_t gap = 0;
@@ -83,7 +83,7 @@ consteval set_arguments find_set_arguments() {
     return found;
 }
 
-// Calls bind() with references to the arguments. A gap has one {}, or two, as in
+// Calls bind() with references to the arguments. A gap is one or two unset arguments, as in
 // merge(a, b, out, {}, {}, &T::key).
 template <class Description, class... Args>
 class binder {

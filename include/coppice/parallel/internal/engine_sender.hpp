@@ -1,7 +1,7 @@
-// engine_sender: an algorithm as a sender, which runs its engine where a scheduler completes.
+// engine_sender: an algorithm as a sender, which runs its engine on a scheduler.
 #pragma once
 // The operation holds the engine and the operation of schedule(), so it allocates nothing. The
-// receiver's stop token is in force while the engine runs.
+// engine obeys the receiver's stop token.
 
 #include <coppice/exec/internal/adaptor.hpp>
 #include <coppice/exec/internal/child_attrs.hpp>
@@ -17,7 +17,8 @@
 
 namespace coppice::parallel::internal {
 
-// What an algorithm gives, given its engine's result: nothing for bool.
+// The values that the sender of an algorithm sends, by the type of its engine's result: none for
+// bool.
 template <class Result>
 struct given_value {
     using signature = execution::set_value_t();

@@ -16,8 +16,8 @@
 
 namespace coppice::parallel::internal {
 
-// True if elements are compared as integers are by <. A part is then walked twice: the compiler
-// vectorizes both the search for the value and the search for where it is.
+// True if the elements are integers that are compared by <. A part is then walked twice, to find
+// the value and then its position, because the compiler vectorizes both walks.
 template <class It, class Less, class Proj>
 inline constexpr bool compares_integers =
     std::random_access_iterator<It> && std::integral<std::iter_value_t<It>> &&
@@ -25,40 +25,7 @@ inline constexpr bool compares_integers =
     (std::same_as<Less, std::less<>> || std::same_as<Less, std::ranges::less> ||
      std::same_as<Less, std::less<std::iter_value_t<It>>>);
 
-// The first of the least elements of a part, which is not empty.
-template <class It, class Less, class Proj>
-It least_of(It i, It last, projected_function<Less, Proj>& less) {
-    if constexpr (compares_integers<It, Less, Proj>) {
-        auto least = *i;
-        for (It k = i; k != last; ++k) least = *k < least ? *k : least;
-        while (*i != least) ++i;
-        return i;
-    } else {
-        It least = i;
-        for (++i; i != last; ++i) {
-            if (less(*i, *least)) least = i;
-        }
-        return least;
-    }
-}
-// The first of the greatest elements, likewise.
-template <class It, class Less, class Proj>
-It first_greatest_of(It i, It last, projected_function<Less, Proj>& less) {
-    if constexpr (compares_integers<It, Less, Proj>) {
-        auto greatest = *i;
-        for (It k = i; k != last; ++k) greatest = greatest < *k ? *k : greatest;
-        while (*i != greatest) ++i;
-        return i;
-    } else {
-        It greatest = i;
-        for (++i; i != last; ++i) {
-            if (less(*greatest, *i)) greatest = i;
-        }
-        return greatest;
-    }
-}
-
-// Both in one walk: the first of the least elements, and the last of the greatest.
+// Returns the first of the least elements and the last of the greatest, found in one walk.
 template <class It, class Less, class Proj>
 std::pair<It, It> extremes_of(It i, It last, projected_function<Less, Proj>& less) {
     if constexpr (compares_integers<It, Less, Proj>) {
@@ -86,14 +53,15 @@ std::pair<It, It> extremes_of(It i, It last, projected_function<Less, Proj>& les
     }
 }
 
-// Folds parts to positions. Of(i, last, less) finds those of a part; better(left, right) chooses.
+// Folds the positions of parts. of(i, last, less) finds the position in a part, and better(left,
+// right) chooses between the positions of two parts.
 template <class Found, class It, class Less, class Of, class Better>
 fold_result<Found> search_extremes(It first, std::iter_difference_t<It> count, Less& less, Of of,
                                    Better better) {
     return internal::fold<Found>(
         first, count,
         [&less, of, better](std::optional<Found>& sum, It i, const It last) {
-            loop_function<Less> call = less;
+            loop_function<Less, std::iter_reference_t<It>, std::iter_reference_t<It>> call = less;
             const Found found = of(i, last, call);
             sum = sum ? better(*sum, found, call) : found;
         },
@@ -101,30 +69,32 @@ fold_result<Found> search_extremes(It first, std::iter_difference_t<It> count, L
 }
 
 // How an algorithm chooses: `of` for one part, `better` between the results of two.
-struct choose_least {
+// The first of the least, or of the greatest, elements; a part is not empty.
+template <bool Greatest>
+struct choose_one {
     template <class It>
     using found = It;
-    template <class It, class Less>
-    static It of(It i, It last, Less& less) {
-        return internal::least_of(i, last, less);
+    template <class It, class Less, class Proj>
+    static It of(It i, It last, projected_function<Less, Proj>& less) {
+        if constexpr (compares_integers<It, Less, Proj>) {
+            auto best = *i;
+            for (It k = i; k != last; ++k) best = (Greatest ? best < *k : *k < best) ? *k : best;
+            while (*i != best) ++i;
+            return i;
+        } else {
+            It best = i;
+            for (++i; i != last; ++i) best = better(best, i, less);
+            return best;
+        }
     }
     template <class It, class Less>
     static It better(It left, It right, Less& less) {
-        return less(*right, *left) ? right : left;
+        const bool is_right = Greatest ? less(*left, *right) : less(*right, *left);
+        return is_right ? right : left;
     }
 };
-struct choose_greatest {
-    template <class It>
-    using found = It;
-    template <class It, class Less>
-    static It of(It i, It last, Less& less) {
-        return internal::first_greatest_of(i, last, less);
-    }
-    template <class It, class Less>
-    static It better(It left, It right, Less& less) {
-        return less(*left, *right) ? right : left;
-    }
-};
+using choose_least = choose_one<false>;
+using choose_greatest = choose_one<true>;
 struct choose_both {
     template <class It>
     using found = std::pair<It, It>;

@@ -22,9 +22,9 @@
 
 namespace coppice::parallel::internal {
 
-// The steps of copy_if (windows.hpp). A block is prepared by a bit for each element, so that the
-// predicate is called once. The output ends at out_end, if that is not unreachable; the elements
-// from the first one on that does not fit are then passed over.
+// The steps of copy_if (windows.hpp). Preparing a block stores one bit per element, so that the
+// predicate is called once for each. If the output is a range, it ends at out_end: from the first
+// element on that does not fit, elements are skipped.
 template <class It, class Out, class End, class F>
 class copy_if_steps : immovable {
     static constexpr std::size_t bits = 64;
@@ -39,13 +39,13 @@ public:
 
     void direct(std::size_t from, std::size_t to) {
         if (is_full()) return;
-        loop_function<F> accepts = f_;
+        loop_function<F, std::iter_reference_t<It>> accepts = f_;
         Out out = out_;
-        const It last = at(to);
-        for (It i = at(from); i != last; ++i) {
+        It i = at(from);
+        for (std::size_t k = from; k != to; ++k, ++i) {  // counted, so that it is unrolled
             if (!accepts(*i)) continue;
             if (out == out_end_) {
-                no_room_ = static_cast<std::size_t>(i - first_);
+                no_room_ = k;
                 break;
             }
             *out++ = *i;
@@ -60,7 +60,7 @@ public:
     }
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (was_full_) return;
-        loop_function<F> accepts = f_;
+        loop_function<F, std::iter_reference_t<It>> accepts = f_;
         std::uint64_t* word = &accepted_[b * words_];
         std::size_t count = 0;
         It i = at(from);
@@ -105,7 +105,7 @@ public:
             }
         }
     }
-    // Returns the first element that is not done, and the end of the output.
+    // Returns the position of the first element that is not copied, and the end of the output.
     std::ranges::in_out_result<It, Out> end(std::size_t count) const {
         return {at(std::min(no_room_, count)), out_};
     }
@@ -127,7 +127,7 @@ private:
     std::vector<std::size_t> offsets_;
 };
 
-// Returns the ends of both, and nothing if a stop request left elements out.
+// Returns the ends of input and output, or no value if a stop request left elements out.
 template <class It, class Out, class End, class F>
 std::optional<std::ranges::in_out_result<It, Out>> copy_accepted(It first,
                                                                  std::iter_difference_t<It> count,
@@ -161,6 +161,13 @@ struct copy_if_description {
             return ends ? std::optional<Out>(std::move(ends->out)) : std::nullopt;
         };
     }
+    template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator Out,
+              std::sentinel_for<Out> OutEnd, class F, class Proj = std::identity>
+        requires projected_predicate<F, Proj, It>
+    static auto bind(It first, End last, Out out, OutEnd out_end, F f, Proj proj = {}) {
+        return bind(std::ranges::subrange(first, last), std::ranges::subrange(out, out_end),
+                    std::move(f), std::move(proj));
+    }
     template <std::ranges::forward_range R, output Out, class F, class Proj = std::identity>
         requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
     static auto bind(R&& r, Out&& out, F f, Proj proj = {}) {
@@ -180,11 +187,11 @@ struct copy_if_description {
     }
 };
 
-// The steps of what keeps some elements, in place and in order. Keep has
-//   part(i, last, end, any)   moves the elements that are kept of a part, which is not empty, to
-//                             `end`, which is not behind it; returns the end of them. If `any`,
-//                             there is a kept element before `end`
-//   joins(last, i)            returns true if the first element of a part is not kept behind `last`
+// The steps of the algorithms that keep some elements in place and in order. Keep has
+//   part(i, last, end, any)   moves the kept elements of a part to `end`, and returns their end
+//                             there. The part is not empty, and `end` is not behind its begin.
+//                             `any` is true if there is a kept element before `end`
+//   joins(last, i)            returns true if the element at i is dropped when `last` precedes it
 template <class It, class Keep>
 class compact_steps : immovable {
     using difference = std::iter_difference_t<It>;
@@ -224,7 +231,7 @@ struct keep_unless {
     F removes;
     template <class It>
     It part(It i, It last, It end, bool) {
-        loop_function<F> call = removes;
+        loop_function<F, std::iter_reference_t<It>> call = removes;
         if (i == end) {  // nothing is moved onto itself
             while (i != last && !call(*i)) ++i;
             if (i == last) return i;
@@ -248,7 +255,7 @@ struct keep_unequal {
     F equal;
     template <class It>
     It part(It i, It last, It end, bool any) {
-        loop_function<F> call = equal;
+        loop_function<F, std::iter_reference_t<It>, std::iter_reference_t<It>> call = equal;
         It kept = end;  // the last one that is kept
         if (!any) {
             ++i;  // is at `end`
@@ -268,7 +275,7 @@ struct keep_unequal {
     }
 };
 
-// Returns the end of what is kept, and nothing if a stop request left elements out.
+// Returns the end of the kept elements, or no value if a stop request left elements out.
 template <class It, class Keep>
 std::optional<It> compact(It first, std::iter_difference_t<It> count, Keep& keep) {
     if (count == 0) return first;
@@ -282,7 +289,7 @@ std::optional<It> compact(It first, std::iter_difference_t<It> count, Keep& keep
     }
 }
 
-// Returns a subrange, as std::ranges does: what is behind the end of the kept elements.
+// Returns the subrange behind the kept elements, as std::ranges does.
 template <class R, class It, class Keep>
 auto compact_range(It first, std::iter_difference_t<It> count, Keep& keep) {
     using result = std::ranges::borrowed_subrange_t<R>;

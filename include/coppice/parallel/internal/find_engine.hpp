@@ -1,7 +1,7 @@
-// The engines of find_if and its like: the first place that a search in order would end at.
+// The engines of find_if, any_of, all_of, and none_of: find where a sequential search ends.
 #pragma once
-// A search ends at a match, or at an exception of the predicate; in order, the first of both is the
-// result. So it is here: parts behind the first known end are left out, parts before it go on.
+// A sequential search ends at the first match or exception of the predicate. The parallel search
+// has the same result: parts behind the first known end are left out, and parts before it continue.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/parallel/internal/algorithm.hpp>
@@ -20,7 +20,7 @@
 
 namespace coppice::parallel::internal {
 
-// Where a part of a search ended: at `at`, if that is not behind the part, or nowhere.
+// The place where a part of a search ended: `at`, or nowhere.
 template <class Difference>
 struct search_end {
     static constexpr Difference nowhere = std::numeric_limits<Difference>::max();
@@ -28,7 +28,7 @@ struct search_end {
     std::exception_ptr error;  // if the predicate threw
 };
 
-// Find is called as find(from, to), and returns the offset of the first match, or `to`.
+// A search. Find is called as find(from, to), and returns the offset of the first match, or `to`.
 template <class Difference, class Find>
 class find_walk : immovable {
     using end_type = search_end<Difference>;
@@ -88,8 +88,9 @@ private:
     atomic<Difference> left_out_{end_type::nowhere};
 };
 
-// Returns the offset of the first match among `count`, or `count`; nothing if a stop request left
-// out what comes before. Errors: what the predicate threw before the first match.
+// Returns the offset of the first match among `count` elements, or `count` if there is none.
+// Returns no value if a stop request left out elements before that place. Errors: the exception
+// that the predicate threw before the first match.
 template <class Difference, class Find>
 std::optional<Difference> find_offset(Difference count, Find find) {
     find_walk<Difference, Find> walk(find);
@@ -99,20 +100,32 @@ std::optional<Difference> find_offset(Difference count, Find find) {
     return std::min(end.at, count);
 }
 
-// As std::find_if.
+// Compilers unroll no loop that may end early, so this one is unrolled, as std's are.
+template <class It, class F>
+It first_match(It i, std::ptrdiff_t count, F& f) {
+    for (; count >= 4; count -= 4) {
+        if (f(*i)) return i;
+        if (f(*++i)) return i;
+        if (f(*++i)) return i;
+        if (f(*++i)) return i;
+        ++i;
+    }
+    for (; count != 0 && !f(*i); --count) ++i;
+    return i;
+}
+
+// Finds the first match in [first, last), as std::find_if does.
 template <class It, class F>
 std::optional<It> find_position(It first, std::iter_difference_t<It> count, F& f) {
     using difference = std::ptrdiff_t;
     if constexpr (random_access<It>) {
-        const std::optional<difference> found =
-            internal::find_offset(static_cast<difference>(count),
-                                  [first, &f](difference from, difference to) -> difference {
-                                      loop_function<F> call = f;
-                                      const It last = internal::behind(first, to);
-                                      It i = internal::behind(first, from);
-                                      while (i != last && !call(*i)) ++i;
-                                      return internal::part_size(first, i);
-                                  });
+        const std::optional<difference> found = internal::find_offset(
+            static_cast<difference>(count),
+            [first, &f](difference from, difference to) -> difference {
+                loop_function<F, std::iter_reference_t<It>> call = f;
+                const It i = internal::first_match(internal::behind(first, from), to - from, call);
+                return internal::part_size(first, i);
+            });
         return found ? std::optional<It>(internal::behind(first, *found)) : std::nullopt;
     } else {
         if (count != 0 && internal::leaves_out()) return std::nullopt;
@@ -144,12 +157,21 @@ struct find_if_description {
     }
 };
 
-template <class F>
-struct negated_function {
-    F f;
-    template <class T>
-    constexpr bool operator()(T&& x) {
-        return !f(static_cast<T&&>(x));
+struct find_if_not_description {
+    template <std::forward_iterator It, std::sentinel_for<It> End, class F,
+              class Proj = std::identity>
+        requires projected_predicate<F, Proj, It>
+    static auto bind(It first, End last, F f, Proj proj = {}) {
+        return find_if_description::bind(
+            first, last,
+            negated_function<projected_function<F, Proj>>{{std::move(f), std::move(proj)}});
+    }
+    template <std::ranges::forward_range R, class F, class Proj = std::identity>
+        requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
+    static auto bind(R&& r, F f, Proj proj = {}) {
+        return find_if_description::bind(
+            static_cast<R&&>(r),
+            negated_function<projected_function<F, Proj>>{{std::move(f), std::move(proj)}});
     }
 };
 

@@ -16,7 +16,7 @@ namespace coppice::parallel::internal {
 template <class It, class F>
 bool call_each(It first, std::iter_difference_t<It> count, F& f) {
     return internal::for_parts(first, count, [&f](It i, const It last) {
-        loop_function<F> call = f;
+        loop_function<F, std::iter_reference_t<It>> call = f;
         for (; i != last; ++i) call(*i);
     });
 }

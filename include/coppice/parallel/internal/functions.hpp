@@ -1,8 +1,9 @@
-// functions: a function and its projections as one function, and what may be given as output.
+// functions: a function and its projections as one function; outputs, as iterators or ranges.
 #pragma once
 
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/parallel/internal/namespaces.hpp>
+#include <coppice/pool/parallel.hpp>
 
 #include <algorithm>
 #include <concepts>
@@ -19,14 +20,14 @@ namespace coppice::parallel::internal {
 template <class Proj, class It>
 using projected_t = std::invoke_result_t<Proj&, std::iter_reference_t<It>>;
 
-// What f returns for arguments of these types. What it returns a reference to may be a part of an
-// argument. If an argument is a temporary, that ends with the call; so the type is a value then.
+// The type of what f returns for arguments of these types. A returned reference may refer to a part
+// of an argument. So if an argument is a temporary, the type is a value.
 template <class F, class... Args>
 using lasting_result_t =
     std::conditional_t<(std::is_reference_v<Args> && ...), std::invoke_result_t<F&, Args...>,
                        std::remove_cvref_t<std::invoke_result_t<F&, Args...>>>;
 
-// Calls a function, or a member, on the projections of its arguments.
+// A function, or a pointer to member, that is called with the projections of its arguments.
 template <class F, class Proj = std::identity, class Proj2 = Proj>
 struct projected_function {
     [[no_unique_address]] F f;
@@ -47,12 +48,30 @@ struct projected_function {
     }
 };
 
+// A predicate's negation, and a predicate as a number: 1 for true.
+template <class F>
+struct negated_function {
+    F f;
+    template <class T>
+    constexpr bool operator()(T&& x) {
+        return !f(static_cast<T&&>(x));
+    }
+};
+template <class F, class Number>
+struct counted_function {
+    F f;
+    template <class T>
+    constexpr Number operator()(T&& x) {
+        return f(static_cast<T&&>(x)) ? 1 : 0;
+    }
+};
+
 template <class F, class Proj, class It>
 concept projected_callable = std::invocable<F&, projected_t<Proj, It>>;
 template <class F, class Proj, class It>
 concept projected_predicate = std::predicate<F&, projected_t<Proj, It>>;
 
-// Where an algorithm writes: an iterator, or a range, whose size limits how much is written.
+// The output of an algorithm: an iterator, or a range, whose size limits how much is written.
 template <class T>
 concept output =
     std::ranges::forward_range<T> || std::input_or_output_iterator<std::remove_cvref_t<T>>;
@@ -94,3 +113,26 @@ constexpr Difference output_count(Difference count, Out&& out) {
 }
 
 }  // namespace coppice::parallel::internal
+
+namespace coppice::internal {
+
+// A function made of functions changes only if a call of one of these changes it.
+template <class F, class Proj, class Proj2, class T>
+    requires std::is_invocable_v<Proj&, T>
+inline constexpr bool
+    call_leaves_function<parallel::internal::projected_function<F, Proj, Proj2>, T> =
+        call_leaves_function<Proj, T> && call_leaves_function<F, std::invoke_result_t<Proj&, T>>;
+template <class F, class Proj, class Proj2, class T, class U>
+    requires std::is_invocable_v<Proj&, T> && std::is_invocable_v<Proj2&, U>
+inline constexpr bool
+    call_leaves_function<parallel::internal::projected_function<F, Proj, Proj2>, T, U> =
+        call_leaves_function<Proj, T> && call_leaves_function<Proj2, U> &&
+        call_leaves_function<F, std::invoke_result_t<Proj&, T>, std::invoke_result_t<Proj2&, U>>;
+template <class F, class T>
+inline constexpr bool call_leaves_function<parallel::internal::negated_function<F>, T> =
+    call_leaves_function<F, T>;
+template <class F, class Number, class T>
+inline constexpr bool call_leaves_function<parallel::internal::counted_function<F, Number>, T> =
+    call_leaves_function<F, T>;
+
+}  // namespace coppice::internal

@@ -16,8 +16,8 @@
 
 namespace coppice::parallel::internal {
 
-// Counts a range. A part that another worker may run at the same time has counts of its own; what
-// the owner of the range runs itself is counted in place.
+// Counts a range. The owner of the range counts in the caller's bins. A part that another worker
+// may run at the same time counts in its own array.
 template <class It, class Count, class Key>
 class histogram_walk : immovable {
     using difference = std::ptrdiff_t;
@@ -43,7 +43,7 @@ public:
     }
     template <class Counts>
     void add(It i, const It last, Counts counts) {
-        loop_function<Key> key = key_;
+        loop_function<Key, std::iter_reference_t<It>> key = key_;
         for (; i != last; ++i) {
             const auto at = static_cast<std::size_t>(key(*i));
             if (at < size_) ++counts[static_cast<std::iter_difference_t<Counts>>(at)];

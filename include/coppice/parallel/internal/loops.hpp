@@ -1,8 +1,9 @@
 // loops: what the algorithms are made of: loops and folds over parts of a range.
 #pragma once
 // Parts are passed to plain loops over iterators, so that the compiler vectorizes them as it would
-// without the library. Functions are copied to the stack of such a loop if that is cheap: nothing
-// that the loop writes can then change them, and the compiler keeps them in registers.
+// without the library. Functions whose calls cannot change them are copied to the stack of such
+// a loop (loop_function): nothing that the loop writes can then change them, and the compiler keeps
+// them in registers.
 //
 // Iterators without random access are walked in order, in one part. Positions are counted as
 // std::ptrdiff_t, because the differences of some views' iterators are not integers of C++.
@@ -42,10 +43,6 @@ std::ptrdiff_t part_size(It first, It last) {
         return static_cast<std::ptrdiff_t>(std::ranges::distance(first, last));
     }
 }
-
-// A function on the stack of a loop.
-template <class F>
-using loop_function = fork_access<F>;
 
 // Returns true if a stop request leaves out a walk in order, which does not look again.
 inline bool leaves_out() noexcept {

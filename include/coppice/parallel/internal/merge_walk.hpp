@@ -1,9 +1,10 @@
 // Merge: kernels for one worker, and the walk that shares a merge between workers.
 #pragma once
-// Cheap elements are merged from both ends at once and without branches, in rounds as long as half
-// the shorter side: then neither end can run out of elements, whatever the comparator says. A side
-// that is much shorter than the other is merged by searching for its elements. A walk gives half of
-// what is left to a worker that asks, cut where both sides have what belongs before the cut.
+// Cheap elements are merged from both ends at once and without branches. A round is half as long as
+// the shorter side, so neither end can run out of elements, whatever the comparator says. If one
+// side is much shorter, its elements are searched for in the other side. A walk gives half of the
+// rest to an idle worker. It cuts both sides so that all elements before the cut precede those
+// behind it.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/parallel/internal/small_sort.hpp>
@@ -18,7 +19,7 @@
 
 namespace coppice::parallel::internal {
 
-// What is left of a merge: two sorted ranges, and where the result goes.
+// The rest of a merge: two sorted ranges, and the place for the result.
 template <class Left, class Right, class Out>
 struct merge_rest {
     Left left;
@@ -31,7 +32,7 @@ struct merge_rest {
     std::size_t size() const noexcept { return lefts() + rights(); }
 };
 
-// How elements get to their place: as copies, by move assignment, or by move construction.
+// The ways in which elements get to their place: copy, move assignment, or move construction.
 struct copy_elements {
     static constexpr bool is_kept = false;  // what is left out stays where it is
     template <class It, class Out>
@@ -86,8 +87,8 @@ It search_sorted(It first, It last, Belongs belongs) {
     return first;
 }
 
-// Returns where the longer side is cut in its middle, and the other side where what belongs before
-// that ends.
+// Returns the cut of a merge: the longer side is cut in its middle, and the other side behind the
+// elements that belong before that.
 template <class Rest, class Less>
 auto cut_merge(const Rest& rest, Less& less) {
     auto left = rest.left;
@@ -113,7 +114,7 @@ public:
         (std::is_same_v<Out, Left> ||
          (std::is_pointer_v<Out> && std::is_same_v<const std::remove_pointer_t<Out>*, Left>));
 
-    // Merges about `count` elements of `all`; all if `count` is its size.
+    // Merges about `count` elements of `all`, and all of them if `count` is its size.
     static void merge_some(rest& all, std::size_t count, Less& less) {
         while (count != 0 && all.left != all.left_end && all.right != all.right_end) {
             const std::size_t before = all.size();
@@ -134,7 +135,7 @@ public:
         }
         if (count != 0) finish(all);
     }
-    // Moves what is left without comparing it.
+    // Moves the rest without comparing it.
     static void finish(rest& all) {
         all.out = put_all<How>(all.left, all.left_end, all.out);
         all.left = all.left_end;
@@ -185,7 +186,7 @@ private:
             ++out;
         }
     }
-    // Puts the first element of the shorter side, and what belongs before it.
+    // Moves the first element of the shorter side, and the elements that belong before it.
     static void search_shorter(rest& all, Less& less) {
         if (all.lefts() < all.rights()) {
             const auto wanted = all.left;

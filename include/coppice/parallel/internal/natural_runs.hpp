@@ -1,7 +1,7 @@
 // Natural runs: a range of few sorted or reversed runs is merged rather than sorted.
 #pragma once
-// O(n) for one run, O(n log k) for k of them. A range with more runs is found out early, because
-// then the first runs are short.
+// Costs O(n) for one run, and O(n log k) for k runs. A range with too many runs is detected early,
+// because its first runs are short.
 
 #include <coppice/parallel/internal/stable_sort_walk.hpp>
 
@@ -18,7 +18,7 @@ struct natural_runs {
     bool descends[max] = {};
     std::size_t count = 0;  // 0: more than max
 
-    // Finds the runs. Does not change the elements. After a stop request, finds too many.
+    // Finds the runs. Does not change the elements. After a stop request, it reports too many runs.
     template <class Less>
     void find(const sort_control& control, It first, std::size_t size, Less& less) {
         std::size_t at = 0;
@@ -35,7 +35,7 @@ struct natural_runs {
     }
     // Returns the even depth of a merge sort whose leaves are single runs.
     unsigned depth() const noexcept { return count <= 4 ? 2 : 4; }
-    // Reverses the runs that descend, whatever stop requests say.
+    // Reverses the runs that descend. Ignores stop requests.
     void reverse(It first) {
         for (std::size_t i = 0; i != count; ++i) {
             if (!descends[i]) continue;
@@ -51,7 +51,7 @@ struct natural_runs {
             for_all_parts(0, length(begin, last) / 2, swap);
         }
     }
-    // As a leaf of a merge sort: the runs are sorted.
+    // Called as the leaf of a merge sort. Does nothing: the runs are sorted.
     std::size_t middle(std::size_t from, std::size_t to, unsigned) const noexcept {
         const auto index = [this](std::size_t of) {
             return std::lower_bound(bounds, bounds + count, of) - bounds;

@@ -1,4 +1,4 @@
-// The engines of merge, partition, and stable_partition; as those of sort_engines.hpp.
+// The engines of merge, partition, and stable_partition, with the rules of sort_engines.hpp.
 #pragma once
 // Each sets `complete`, and returns what the algorithm returns if nothing was left out.
 
@@ -42,7 +42,8 @@ bool merge_with(Left first1, Left last1, Right first2, Right last2, Out out, Les
     }
 }
 
-// Other iterators are merged in order. less(x, y) takes x of the second range, y of the first.
+// Merges ranges of other iterators sequentially. In less(x, y), x is an element of the second
+// range, and y of the first.
 template <class Left, class Right, class Out, class Less>
 bool merge_with(Left first1, Left last1, Right first2, Right last2, Out out, Less& less) {
     if (sort_control().is_over()) return first1 == last1 && first2 == last2;
@@ -59,7 +60,7 @@ bool merge_with(Left first1, Left last1, Right first2, Right last2, Out out, Les
     return true;
 }
 
-// Returns how many elements of the first range are among the `room` first ones of the result.
+// Returns how many of the first `room` elements of the result come from the first range.
 template <class Left, class Right, class Less>
 std::ptrdiff_t merge_prefix(Left first, std::ptrdiff_t size, Right first2, std::ptrdiff_t size2,
                             std::ptrdiff_t room, Less& less) {

@@ -5,8 +5,8 @@
 // partitioned from both ends, by blocks of offsets, so that the comparisons of a block decide no
 // branch (Edelkamp and Weiss, BlockQuicksort, 2016).
 //
-// A walk goes on alone until another worker asks for work. Then it gives away half of what is left,
-// and swaps the middle when both halves are done. So a worker without help moves nothing twice.
+// A walk runs alone until another worker asks for work. Then it gives away half of the rest, and
+// swaps the middle when both halves are done. So a worker without help moves no element twice.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/parallel/internal/sort_control.hpp>
@@ -18,8 +18,8 @@
 
 namespace coppice::parallel::internal {
 
-// What is left of a partition: [left, next) are false, [next, last) unknown. What lies before
-// `left` is true, what lies behind `last` false.
+// The rest of a partition. Elements before `left` are true, and elements from `last` on are false.
+// [left, next) are false, and [next, last) are unknown.
 template <class It>
 struct partition_rest {
     It left;
@@ -28,8 +28,8 @@ struct partition_rest {
     std::size_t unknown() const noexcept { return length(next, last); }
 };
 
-// Partitions the next `count` elements, which are cheap. A predicate that throws leaves all
-// elements there.
+// Partitions the next `count` elements, which are cheap. If the predicate throws, no element is
+// lost.
 template <class T, class Predicate>
 inline void partition_cheap(partition_rest<T*>& rest, std::size_t count, Predicate& predicate) {
     if (count == 0) return;

@@ -1,17 +1,17 @@
 // pipeline_core: the run of a pipeline, from the source through its stages to the end.
 #pragma once
-// A thread that runs a part of the pipeline is a visit. It takes the source, reads an item, leaves
-// the source to others, takes the item as far as it goes, and begins again. Behind the source it
-// forks a call that lets a thief make a visit of its own. Behind the gate of a serial stage in
-// which another item waits, it forks a call that goes on with that item, and makes the call itself
-// unless a thief has it. So a single worker takes each item to the end before it reads the next.
-// The depth of the stack is the number of stages.
+// A visit is the time that a thread spends in the pipeline. The thread takes the source, reads an
+// item, releases the source, takes the item through as many stages as it can, and begins again.
+// After it releases the source, it forks a call that lets a thief make a visit of its own. When it
+// leaves the gate of a serial stage in which another item waits, it forks a call that continues
+// with that item, and makes the call itself unless a thief took it. So a single worker takes each
+// item to the end before it reads the next. The number of stages bounds the depth of the stack.
 //
-// A visit ends when there is no source or no free slot. The source of another visit is worth a
-// short wait: the thread would have to be woken, or steal, to come back.
+// A visit ends when the source has ended or no slot is free. If another visit holds the source, the
+// thread waits for it briefly: coming back later would cost a wake-up or a theft.
 //
-// The first error in the order of the items: items behind it are destroyed where they are, and pass
-// the remaining gates as empty slots. Items before it continue, since one of them may fail too.
+// The pipeline reports the first error in the order of the items. Items behind the failed one are
+// destroyed, and pass the remaining gates as empty slots. Items before it continue: one may fail.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/fork_deque.hpp>
@@ -43,14 +43,14 @@ public:
         : sch_(sch),
           source_(static_cast<Source&&>(source)),
           stages_(static_cast<std::tuple<Stages...>&&>(all)),
-          slots_(new slot[slots == 0 ? 1 : slots]),
+          slots_(new slot[internal::slots_to_make(slots, sizeof(slot))]),
           slot_count_(slots) {
         COPPICE_CHECK(slots != 0, "pipeline() with room for no item");
         make_gates(slots, std::make_index_sequence<stages>());
     }
 
-    // Runs the pipeline on this thread, until it has to wait, or nothing is left for this thread.
-    // Then, perhaps on another thread and before run() returns, `end` is told.
+    // Runs the pipeline on this thread, until the thread would have to wait or has no work left.
+    // The last visit tells `end`, perhaps on another thread and before run() returns.
     void run(inplace_stop_token token, pipeline_end& end) noexcept {
         token_ = token;
         end_ = &end;
@@ -64,15 +64,15 @@ public:
         }
         return nullptr;
     }
-    // Called after the end. Returns false if the source was not asked again because of a stop.
+    // Called after the end. Returns false if the source was not called again because of a stop.
     bool is_complete() const noexcept { return !left_out_.load(relaxed); }
 
 private:
     template <class, std::size_t>
     friend class stage_receiver;
-    // A visit that finds the source busy looks again after half a microsecond. The other visit
-    // takes many short items meanwhile: were they shared one by one, the gates' words would move
-    // between the processors for each.
+    // A visit that finds the source busy looks again after half a microsecond. If items are short,
+    // the other visit takes many of them meanwhile. If the visits alternated item by item, the
+    // words of the gates would move between the processors for each item.
     static constexpr unsigned tries_max = 4;
     static constexpr unsigned pauses = 32;
     static constexpr std::uint64_t no_item = std::numeric_limits<std::uint64_t>::max();
@@ -136,7 +136,7 @@ private:
         (make(std::get<I>(gates_)), ...);
     }
 
-    // Calls begin(visit), then takes items from the source as long as it can. Counted already.
+    // Calls begin(visit), then takes items from the source while it can. The caller counted it.
     template <class Begin>
     void begin_visit(Begin begin) noexcept {
         {
@@ -192,7 +192,7 @@ private:
     void flush(visit& v) noexcept {
         if (v.freed != nullptr) source_gate_.put(*std::exchange(v.freed, nullptr));
     }
-    // Called with the source.
+    // Called by the visit that holds the source.
     slot& free_slot(visit& v) noexcept {
         if (v.freed != nullptr) return *std::exchange(v.freed, nullptr);
         if (free_ != nullptr) return static_cast<slot&>(*std::exchange(free_, free_->next.read()));
@@ -269,7 +269,7 @@ private:
     void go_on(slot* s, visit& v) noexcept {
         while (s != nullptr && call<I>(*s)) s = leave<I>(*s, v);
     }
-    // Takes the item on behind stage I. Returns the next one that has entered, if it is left.
+    // Continues with the item behind stage I. Returns the next item inside, if no thief took it.
     template <std::size_t I>
     slot* leave(slot& s, visit& v) noexcept {
         slot* const next = open<I>(s);
@@ -316,7 +316,7 @@ private:
         s.items[I % 2].template as<type>().~type();
         s.holds_item = false;
     }
-    // Calls the function of stage I, if the item still counts. Returns false if the stage waits.
+    // Calls stage I, unless an earlier item has failed. Returns false if the stage waits.
     template <std::size_t I>
     bool call(slot& s) noexcept {
         if (!s.holds_item) return true;
@@ -341,7 +341,7 @@ private:
         return execution::internal::invoke(std::get<I>(stages_).f,
                                            std::move(s.items[I % 2].template as<item<I>>()));
     }
-    // Makes item I of what f returns.
+    // Makes item I from the result of f.
     template <std::size_t I, class F>
     void make(slot& s, F f) {
         if constexpr (std::is_void_v<item<I>>) {
@@ -350,7 +350,7 @@ private:
             ::new (s.items[I % 2].bytes) item<I>(f());
         }
     }
-    // Destroys what went into stage I. Behind an error, there is nothing behind the stage.
+    // Destroys the input of stage I. After an error, the stage has no output.
     template <std::size_t I>
     void end_stage(slot& s) noexcept {
         destroy_item<I>(s);
@@ -370,7 +370,7 @@ private:
         using operation = typename operation_of<I>::type;
         using receiver = stage_receiver<pipeline_core, I>;
         s.race.open();
-        visits_.add();  // of the thread that continues behind the stage
+        visits_.add();  // for the thread that continues behind the stage
         try {
             ::new (s.operation.bytes) operation(execution::connect(
                 execution::affine(invoke_stage<I>(s)), receiver(s, env_type{&sch_, token_})));
@@ -436,7 +436,7 @@ private:
     const std::size_t slot_count_;
     inplace_stop_token token_;
     pipeline_end* end_ = nullptr;
-    // Of the visit that has the source:
+    // Used by the visit that holds the source:
     gate_waiter* free_ = nullptr;
     std::size_t fresh_ = 0;  // slots from here on were never used
     std::uint64_t next_number_ = 0;

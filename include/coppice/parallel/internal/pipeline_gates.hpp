@@ -1,7 +1,7 @@
 // The gates of a pipeline: where items wait for a serial stage, and threads share the source.
 #pragma once
-// An item that finds a gate closed waits in it, and its thread turns to something else. The thread
-// that leaves the gate takes on the item that may enter next. No thread waits for another.
+// An item that finds a gate closed waits in it, and its thread turns to other work. The thread that
+// leaves the gate continues with the item that may enter next. No thread waits for another.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -14,12 +14,12 @@
 
 namespace coppice::parallel::internal {
 
-// What waits in a gate, in one at a time.
+// An item that waits. It waits in one gate at a time.
 struct alignas(8) gate_waiter : immovable {
     plain<gate_waiter*> next;  // written before it is pushed; read by the holder
 };
 
-// Turns a pile around, and returns the oldest of it.
+// Reverses a pile, and returns its oldest waiter.
 inline gate_waiter* reversed(gate_waiter* newest) noexcept {
     gate_waiter* oldest = nullptr;
     while (newest != nullptr) {
@@ -31,15 +31,15 @@ inline gate_waiter* reversed(gate_waiter* newest) noexcept {
     return oldest;
 }
 
-// The gate of a serial stage: one holder, and a pile of what waits for it.
+// The gate of a serial stage: one holder, and a pile of waiters.
 //
-//   0             open, nothing waits
-//   held          there is a holder
-//   p | held      there is a holder, and *p and what follows it wait, the newest first
+//   0             open, no waiter
+//   held          there is a holder, and no waiter
+//   p | held      there is a holder; *p is the newest waiter, and links to the older ones
 class pile_gate : immovable {
 public:
-    // Returns true if the caller is the holder now. If it returns false, the holder gets `waiter`,
-    // which the caller must not touch.
+    // Returns true if the caller is the holder now. After false, `waiter` belongs to the holder,
+    // and the caller must not touch it.
     [[nodiscard]] bool enter(gate_waiter& waiter) noexcept {
         std::uintptr_t seen = word_.load(relaxed);  // relaxed: only a guess
         for (;;) {
@@ -56,8 +56,8 @@ public:
             }
         }
     }
-    // Called by the holder. Returns the pile; or opens the gate and returns nullptr, and the caller
-    // is no longer the holder.
+    // Called by the holder. Returns the pile of waiters, if there is one. Otherwise opens the gate
+    // and returns nullptr; the caller is then no longer the holder.
     [[nodiscard]] gate_waiter* take_or_leave() noexcept {
         std::uintptr_t seen = held;
         // edge pile.hold (release): what the holder did
@@ -78,8 +78,8 @@ private:
 //   p | held      there is a holder
 //   p | held | ended   the source has ended, and no thread gets it
 //
-// A thread that leaves the gate, or puts a slot on the pile, tries to take the source before it
-// ends its visit. So the source does not stay behind while a slot is free.
+// A thread that leaves the gate, or puts a slot on the pile, tries to take the source before its
+// visit ends. So the source never stays without a holder while a slot is free.
 class source_gate : immovable {
 public:
     enum class outcome { taken, busy, none };
@@ -94,8 +94,9 @@ public:
             // edge source.put (release): what was done to the slot
         } while (!word_.compare_exchange_weak(seen, wider, release, relaxed));
     }
-    // Becomes the holder, if there is none and a slot is free, or the caller has one. `pile` gets
-    // the pile. Returns busy if there is a holder, and none if nothing is to be had.
+    // Makes the caller the holder if there is no holder, and a slot is free or the caller has one.
+    // Stores the pile of free slots in `pile`. Returns busy if there is a holder, and none if no
+    // slot is free or the source has ended.
     [[nodiscard]] outcome try_take(bool has_slot, gate_waiter*& pile) noexcept {
         std::uintptr_t seen = word_.load(relaxed);  // relaxed: only a guess
         do {
@@ -116,7 +117,7 @@ public:
             // edge source.leave (release): what the holder did
         } while (!word_.compare_exchange_weak(seen, left, release, relaxed));
     }
-    // Called by the holder: the source has ended. Relaxed: brings nothing.
+    // Called by the holder when the source has ended. Relaxed: publishes nothing.
     void end() noexcept { word_.fetch_or(ended, relaxed); }
 
 private:
@@ -127,12 +128,12 @@ private:
     atomic<std::uintptr_t> word_{more};
 };
 
-// A gate that items enter in the order of their numbers, without gaps. At most as many numbers as
-// the gate has cells may be between the next number to leave and the highest that has come.
+// A gate that items enter in the order of their numbers, without gaps. It has at least as many
+// cells as there are items in flight. Item i uses the cell i modulo the number of cells.
 //
-//   0       the number of this cell has not come, and may not enter
-//   open    it may enter
-//   p       it has come, and *p waits
+//   0       the item of this cell has not arrived, and may not enter yet
+//   open    the item may enter when it arrives
+//   p       the item has arrived, and *p waits
 class order_gate : immovable {
 public:
     order_gate() noexcept = default;
@@ -143,8 +144,8 @@ public:
         mask_ = size - 1;
         cells_[0].word.store(open, relaxed);
     }
-    // Returns true if the item may enter. If it returns false, the item before it gets `waiter`,
-    // which the caller must not touch.
+    // Returns true if the item may enter. After false, `waiter` belongs to the item before it, and
+    // the caller must not touch it.
     [[nodiscard]] bool enter(std::uint64_t number, gate_waiter& waiter) noexcept {
         atomic<std::uintptr_t>& word = cells_[number & mask_].word;
         // edge order.open (acquire): what the items before did
@@ -159,7 +160,8 @@ public:
         word.store(0, relaxed);  // relaxed: the next number of this cell comes after this one left
         return true;
     }
-    // Called by the item that has entered. Returns the next item if it waits; it has entered then.
+    // Called for the item inside as it leaves. Returns the next item if it waits: that item has
+    // then entered.
     [[nodiscard]] gate_waiter* leave(std::uint64_t number) noexcept {
         atomic<std::uintptr_t>& word = cells_[(number + 1) & mask_].word;
         // edge order.open (release), edge order.wait (acquire): what the items up to this one did
@@ -178,12 +180,14 @@ private:
     std::size_t mask_ = 0;
 };
 
-// How many threads and waiting stages use a pipeline. The last one to end ends the pipeline.
+// Counts the visits: the threads in a pipeline, and the stages that wait. The last visit to end
+// ends the pipeline.
 class visit_count : immovable {
 public:
-    // Called during a visit: counts another one. Relaxed: the caller's visit has not ended.
+    // Called during a visit. Counts another one. Relaxed: the caller's visit keeps the count above
+    // 0.
     void add() noexcept { count_.fetch_add(1, relaxed); }
-    // Takes back an add() of the same visit. Relaxed: its end comes later.
+    // Takes back an add() of the same visit. Relaxed: the end of the visit comes later.
     void drop() noexcept { count_.fetch_sub(1, relaxed); }
     // Returns true if this was the last visit. Otherwise the caller must not touch the pipeline.
     [[nodiscard]] bool end() noexcept {
@@ -195,7 +199,7 @@ private:
     atomic<std::uint32_t> count_{1};  // the first visit
 };
 
-// Lets the visit of a thread that forked a call last until the call's thief has counted its own.
+// Keeps the visit of a thread that forked a call open until the call's thief has counted its own.
 class handed_over : immovable {
 public:
     // Called by the thief as its last access, after it has counted its visit.

@@ -16,7 +16,7 @@
 
 namespace coppice::parallel::internal {
 
-// Lets a scheduler run a pipeline. Derived has began(), failed(error), and stopped().
+// Starts a pipeline on a scheduler. Derived has began(), failed(error), and stopped().
 template <class Derived>
 class begin_receiver {
 public:
@@ -33,8 +33,8 @@ private:
     Derived* self_;
 };
 
-// The blocking form: runs on this thread if it is a worker of the place, else where the scheduler
-// says, while this thread waits.
+// The blocking form. Runs on this thread if it is a worker of the place. Otherwise the place's
+// scheduler runs the pipeline, while this thread waits.
 template <class Sch, class Core>
 class blocking_pipeline final : public pipeline_end, immovable {
 public:

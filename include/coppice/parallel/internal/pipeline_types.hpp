@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <new>
 #include <optional>
 #include <tuple>
@@ -49,7 +50,7 @@ struct stage_env {
     inplace_stop_token query(get_stop_token_t) const noexcept { return token; }
 };
 
-// What a stage returns, as an item. A sender, such as a task, is waited for.
+// The item that a stage's result makes: the result itself, or the value of the sender that it is.
 template <class Result, class Env>
 struct stage_output {
     static constexpr bool waits = false;
@@ -103,7 +104,7 @@ struct room_for {
     }
 };
 
-// One of the items in flight.
+// A slot for one item in flight.
 struct slot_base : gate_waiter {
     void* core = nullptr;                  // the pipeline
     std::uint64_t number = 0;              // of the item, from 0
@@ -112,6 +113,15 @@ struct slot_base : gate_waiter {
     std::exception_ptr error;              // of the item; the slot gets no further item
     execution::internal::start_race race;  // of a stage that waits
 };
+
+// Returns how many slots of `size` bytes a pipeline makes for so many items. Errors: std::bad_alloc
+// for more than there can be: new of an aligned type may round such a size up to 0.
+inline std::size_t slots_to_make(std::size_t items, std::size_t size) {
+    if (items > std::numeric_limits<std::ptrdiff_t>::max() / size) {
+        throw std::bad_array_new_length();
+    }
+    return items == 0 ? 1 : items;
+}
 
 // The receiver of stage I's sender.
 template <class Core, std::size_t I>
@@ -138,7 +148,7 @@ private:
     typename Core::env_type env_;
 };
 
-// The end of a pipeline, told to its maker.
+// Receives the end of a pipeline, for the object that made it.
 class pipeline_end {
 public:
     virtual void ended() noexcept = 0;

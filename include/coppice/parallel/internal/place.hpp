@@ -1,14 +1,13 @@
-// place: where an algorithm runs: the nearest pool, a given pool, or a scheduler.
+// place: runs an algorithm on the nearest pool, on a given pool, or on a scheduler.
 #pragma once
 // An algorithm is an engine: a function without parameters that forks by fork_join and the loops of
 // room pool. A place has
 //
-//   call(engine)       calls the engine there, waits, and returns its result; throws what it throws
-//   get_scheduler()    the scheduler of the algorithm's sender
+//   call(engine)       calls the engine there, waits, and returns or rethrows its outcome
+//   get_scheduler()    returns the scheduler of the algorithm's sender
 //
-// An engine returns bool, or an optional of the algorithm's result. It returns false or no result
-// if a stop request left work out. The stop token in force is that of the fork_join around the
-// caller.
+// An engine returns bool, or an optional of the algorithm's result. It returns false or no value if
+// a stop request left work out. It obeys the stop token of the fork_join around the caller.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/connect.hpp>
@@ -33,7 +32,7 @@ template <class Engine>
 using engine_result_t = std::invoke_result_t<Engine&>;
 
 // Calls the engine on this thread. It forks if this thread is a worker that can fork, and otherwise
-// runs in order. `context` is the fork_context of the algorithm's caller.
+// runs sequentially. `context` is the fork_context of the algorithm's caller.
 template <class Engine>
 engine_result_t<Engine> call_engine_here(Engine& engine, const void* context) {
     const fork_context inherited(context);
@@ -48,7 +47,7 @@ bool is_worker_of(const Sch& sch) noexcept {
     return mine != nullptr && execution::internal::team_of(sch) == &mine->team();
 }
 
-// The scheduler of the nearest pool: that of the worker that this thread is, or the default pool.
+// The scheduler of the nearest pool: the pool of this worker, or the default pool.
 class nearest_scheduler {
 public:
     using scheduler_concept = execution::scheduler_tag;
@@ -57,7 +56,7 @@ public:
     execution::internal::scheduled_sender<nearest_scheduler> schedule() const noexcept {
         return execution::internal::scheduled_sender<nearest_scheduler>(*this);
     }
-    // Runs the item here, in order, if no pool takes it.
+    // Submits the item. If no pool accepts it, runs it on this thread sequentially.
     static void enqueue(work_item& item) noexcept {
         if (submit_to_nearest_pool(item)) return;
         const in_order_here here;
@@ -75,7 +74,7 @@ public:
     static nearest_scheduler get_scheduler() noexcept { return {}; }
 };
 
-// A pool, which outlives the algorithm.
+// The place on a given pool, which outlives the algorithm.
 template <class Pool>
 class pool_place {
 public:
@@ -169,7 +168,7 @@ inline constexpr bool is_place<pool_place<Pool>> = true;
 template <class Sch>
 inline constexpr bool is_place<scheduler_place<Sch>> = true;
 
-// A pool: what can run a function, and has a scheduler.
+// A pool: an object that can run a function and has a scheduler.
 template <class T>
 concept pool = requires(T& x) {
     { x.get_scheduler() } -> execution::scheduler;

@@ -1,8 +1,8 @@
 // Quicksort: leaves for one worker, and the walk that forks its halves.
 #pragma once
-// The pivot is a median of medians of three, taken recursively. A pivot that equals the one before
-// makes a partition of what equals it, so k distinct values cost O(n log k). A range that was
-// partitioned too often is sorted by a heap, so the worst case is O(n log n).
+// The pivot is a median of medians of three, taken recursively. If a pivot equals the one before
+// the range, the elements that equal it are partitioned off, so k distinct values cost O(n log k).
+// A range that was partitioned too often is sorted by a heap, so the worst case is O(n log n).
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/parallel/internal/partition_walk.hpp>
@@ -41,7 +41,7 @@ It choose_pivot(It first, It last, Less& less) {
     return median_of_medians(first, ahead(first, 4 * part), ahead(first, 7 * part), part, less);
 }
 
-// How often a range of `count` elements may be partitioned before a heap sorts it.
+// Returns how often a range of `count` elements may be partitioned before a heap sorts it.
 inline std::size_t partitions_max(std::size_t count) noexcept {
     return 2 * static_cast<std::size_t>(std::bit_width(count));
 }
@@ -58,8 +58,9 @@ struct sort_range {
 };
 
 // Partitions `range` by a pivot. `partition(first, last, predicate)` returns the first false
-// element. Returns the place of the pivot: what lies before is less, what lies behind is not. Or
-// returns range.last, if everything before it now equals its bound; range.first is then advanced.
+// element. Returns the place of the pivot: elements before it are less, elements behind it are not.
+// If the pivot equals the bound of the range, returns range.last instead, and advances range.first
+// behind the elements that equal the bound.
 template <class It, class Less, class Partition>
 It partition_by_pivot(sort_range<It>& range, It pivot, Less& less, Partition&& partition) {
     const It first = range.first;

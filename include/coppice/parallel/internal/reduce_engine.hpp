@@ -18,8 +18,8 @@
 
 namespace coppice::parallel::internal {
 
-// Sums of floating-point numbers do not wait for each other: several are kept, and added at the
-// end. The compiler may not do so by itself; for integers it may.
+// The number of partial sums of floating-point numbers. They are independent, so that additions
+// overlap, and are added at the end. The compiler may split only sums of integers by itself.
 template <class T>
 inline constexpr std::ptrdiff_t sums_at_once = std::floating_point<T> ? 16 : 1;
 
@@ -50,16 +50,16 @@ void add_elements(std::optional<T>& sum, Index i, std::ptrdiff_t count, At at, O
     sum.emplace(std::move(total));
 }
 
-// The functions of an element, and of the elements at an index of two ranges, in a loop. They
-// refer to f unless a copy is cheap.
+// The functions that a loop calls with an element, or with the elements of two ranges at an index.
+// They refer to f unless a copy is cheap.
 template <class F, class It>
 struct element_function {
-    loop_function<F> f;
+    loop_function<F, std::iter_reference_t<It>> f;
     lasting_result_t<F, std::iter_reference_t<It>> operator()(It i) { return f(*i); }
 };
 template <class F, class It, class It2>
 struct element_pair_function {
-    loop_function<F> f;
+    loop_function<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> f;
     It first;
     It2 first2;
     lasting_result_t<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> operator()(
@@ -75,7 +75,7 @@ std::optional<T> reduce_all(Index first, std::iter_difference_t<Index> count, T 
     fold_result<T> result = internal::fold<T>(
         first, count,
         [&at, &op](std::optional<T>& sum, Index i, const Index last) {
-            loop_function<Op> call = op;
+            loop_function<Op, T, T> call = op;
             internal::add_elements(sum, i, internal::part_size(i, last), at, call);
         },
         [&op](T&& left, T&& right) -> T { return op(std::move(left), std::move(right)); });
@@ -89,7 +89,7 @@ concept reduces = std::is_invocable_r_v<T, Op&, T, T> && std::is_invocable_r_v<T
                   std::constructible_from<T, U>;
 
 struct transform_reduce_description {
-    // Of one range.
+    // Reduces one range.
     template <std::forward_iterator It, std::sentinel_for<It> End, class T, class Op, class F>
         requires reduces<Op, T, std::invoke_result_t<F&, std::iter_reference_t<It>>>
     static auto bind(It first, End last, T init, Op op, F f) {
@@ -106,7 +106,7 @@ struct transform_reduce_description {
         return bind(std::ranges::begin(r), std::ranges::end(r), std::move(init), std::move(op),
                     std::move(f));
     }
-    // Of two ranges.
+    // Reduces the pairs of two ranges.
     template <std::forward_iterator It, std::sentinel_for<It> End, std::forward_iterator It2,
               class T, class Op = std::plus<>, class F = std::multiplies<>>
         requires reduces<
@@ -176,10 +176,8 @@ struct count_if_description {
         using difference = std::iter_difference_t<It>;
         return transform_reduce_description::bind(
             first, last, difference(0), std::plus<>(),
-            [call = projected_function<F, Proj>{std::move(f), std::move(proj)}](
-                std::iter_reference_t<It> x) mutable -> difference {
-                return call(static_cast<std::iter_reference_t<It>&&>(x)) ? 1 : 0;
-            });
+            counted_function<projected_function<F, Proj>, difference>{
+                {std::move(f), std::move(proj)}});
     }
     template <std::ranges::forward_range R, class F, class Proj = std::identity>
         requires projected_predicate<F, Proj, std::ranges::iterator_t<R>>
@@ -188,7 +186,7 @@ struct count_if_description {
     }
 };
 
-// Compares with a value.
+// A predicate: returns true for elements equal to a value.
 template <class T>
 struct equal_to_value {
     T value;
@@ -198,7 +196,7 @@ struct equal_to_value {
     }
 };
 
-// Makes the description of an algorithm with a value from that with a predicate.
+// The description of an algorithm that takes a value, made from the one that takes a predicate.
 template <class Description>
 struct with_value {
     static constexpr std::size_t ranges_max = 1;

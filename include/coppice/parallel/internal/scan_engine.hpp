@@ -20,7 +20,8 @@
 
 namespace coppice::parallel::internal {
 
-// Scans count elements, at least one, after those whose sum is `sum`. An exclusive scan needs one.
+// Scans `count` elements, at least one. `sum` is the sum of everything before them, which an
+// exclusive scan needs.
 template <bool Inclusive, class T, class It, class Out, class Op, class F>
 void scan_elements(std::optional<T>& sum, It i, std::ptrdiff_t count, Out out, Op& op, F& f) {
     if constexpr (Inclusive) {
@@ -42,7 +43,7 @@ void scan_elements(std::optional<T>& sum, It i, std::ptrdiff_t count, Out out, O
     }
 }
 
-// The steps of a scan (windows.hpp). A block is prepared by its sum.
+// The steps of a scan (windows.hpp). Preparing a block computes its sum.
 template <bool Inclusive, class T, class It, class Out, class Op, class F>
 class scan_steps : immovable {
     using It_difference = std::iter_difference_t<It>;
@@ -59,10 +60,10 @@ public:
         sums_.clear();
         sums_.resize(blocks);
     }
-    // The last block's sum is known when it is applied.
+    // Skips the last block: no block behind it needs its sum before it is applied.
     void prepare(std::size_t b, std::size_t from, std::size_t to) {
         if (b + 1 == sums_.size()) return;
-        loop_function<Op> op = op_;
+        loop_function<Op, T, T> op = op_;
         internal::add_elements(sums_[b], at(from), static_cast<std::ptrdiff_t>(to - from),
                                element_function<F, It>{f_}, op);
     }
@@ -82,8 +83,8 @@ public:
 private:
     It at(std::size_t k) const { return first_ + static_cast<It_difference>(k); }
     void scan(std::optional<T>& sum, std::size_t from, std::size_t to) {
-        loop_function<Op> op = op_;
-        loop_function<F> f = f_;
+        loop_function<Op, T, T> op = op_;
+        loop_function<F, std::iter_reference_t<It>> f = f_;
         internal::scan_elements<Inclusive>(sum, at(from), static_cast<std::ptrdiff_t>(to - from),
                                            out_ + static_cast<Out_difference>(from), op, f);
     }
@@ -112,7 +113,7 @@ bool scan_all(It first, std::iter_difference_t<It> count, Out out, std::optional
     }
 }
 
-// Makes the engines of all scans of iterators and of ranges.
+// Makes the engines of all scans, of iterators and of ranges.
 template <bool Inclusive>
 struct scan_binder {
     template <class T, class It, class End, class Out, class Op, class F>

@@ -1,4 +1,4 @@
-// Selection: puts the nth element to its place, as quicksort that goes on in one side only.
+// Selection: moves the nth element to its place, by a quicksort that continues in one side only.
 #pragma once
 // In a large range the pivot comes from a sample, at a rank a little to the far side of the wanted
 // one: then the wanted element is almost certainly in the smaller side. Source: Floyd and Rivest,

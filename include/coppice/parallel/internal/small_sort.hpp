@@ -25,8 +25,8 @@ inline void copy_bits(void* to, bool is_second, const void* first, const void* s
     const Bits either = is_second ? b : a;
     std::memcpy(to, &either, sizeof(Bits));
 }
-// Copies *second or *first. Elements as large as an integer are copied as one: for floating point a
-// compiler would make a branch.
+// Copies *second or *first. Elements as large as an integer are copied as an integer: for floating
+// point, a compiler would make a branch.
 template <class T>
 inline void copy_either(T* to, bool is_second, const T* first, const T* second) noexcept {
     if constexpr (sizeof(T) == sizeof(std::uint64_t)) {

@@ -1,4 +1,4 @@
-// sort_control: what all parts of one sort share: stop, failure, and how far a part goes at once.
+// sort_control: the state that all parts of a sort share: stop, failure, and the size of a chunk.
 #pragma once
 
 #include <coppice/base/clock.hpp>
@@ -16,8 +16,8 @@
 
 namespace coppice::parallel::internal {
 
-// Elements that are copied as fast as they are compared. Their kernels have no branches, and keep
-// copies in registers. Other elements are compared where they lie.
+// Cheap elements: copying one is as fast as comparing it. Their kernels have no branches, and keep
+// copies in registers. Other elements are compared in place.
 template <class T>
 inline constexpr bool is_cheap =
     std::is_trivially_copyable_v<T> && std::is_trivially_copy_constructible_v<T> &&
@@ -57,12 +57,13 @@ public:
     bool is_over() const noexcept {
         return failed_.load(coppice::internal::relaxed) || stop_.stop_requested();
     }
-    // Called when a part ends early. Returns false, as all parts that leave something out.
+    // Called when a part ends early. Records that the result is incomplete. Returns false, for the
+    // part to return.
     bool leave_out() noexcept {
         incomplete_.store(true, coppice::internal::relaxed);
         return false;
     }
-    // Called when a part threw. The other parts then end early.
+    // Called when a part has thrown. Makes the other parts end early.
     void fail() noexcept { failed_.store(true, coppice::internal::relaxed); }
     bool is_complete() const noexcept { return !incomplete_.load(coppice::internal::relaxed); }
 
@@ -72,7 +73,7 @@ public:
         return deque != nullptr && deque->asked();
     }
 
-    // Calls step(n) with 0 < n <= left, and learns from the time it takes how large n should be.
+    // Calls step(n) with 0 < n <= left. Measures its time, and adapts the next n.
     template <class Step>
     void run(std::size_t left, Step step) {
         const std::size_t chunk = chunk_.load(coppice::internal::relaxed);
@@ -100,7 +101,7 @@ private:
     coppice::internal::atomic<bool> incomplete_{false};  // set by any part; read when all ended
 };
 
-// Marks a sort as failed unless dismissed.
+// Marks a sort as failed when it is destroyed, unless it was dismissed.
 class [[nodiscard]] failure_guard : immovable {
 public:
     explicit failure_guard(sort_control& control) noexcept : control_(&control) {}
@@ -131,7 +132,7 @@ private:
     void* memory_ = nullptr;
 };
 
-// Calls f(first, last) for parts of [0, count), in parallel, whatever stop requests say. f must not
+// Calls f(first, last) for parts of [0, count), in parallel. Ignores stop requests. f must not
 // throw.
 template <class F>
 void for_all_parts(std::size_t first, std::size_t last, F& f) {

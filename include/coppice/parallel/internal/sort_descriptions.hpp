@@ -22,7 +22,7 @@ template <class R, class Less, class Proj>
 concept sortable_range = std::ranges::random_access_range<R> &&
                          sortable_iterator<std::ranges::iterator_t<R>, Less, Proj>;
 
-// Run(first, last, less) sorts.
+// The description of an algorithm that sorts with Run(first, last, less).
 template <class Run>
 struct sort_description {
     template <class It, std::sentinel_for<It> End, class Less = std::less<>,
@@ -41,7 +41,7 @@ struct sort_description {
         return bind(std::ranges::begin(r), std::ranges::end(r), std::move(less), std::move(proj));
     }
 };
-// The same with a place in the middle.
+// The description of an algorithm that also takes a place in the middle.
 template <class Run>
 struct select_description {
     template <class It, std::sentinel_for<It> End, class Less = std::less<>,

@@ -1,8 +1,8 @@
 // The engines of sort, stable_sort, partial_sort, and nth_element.
 #pragma once
 // An engine is called on a worker, or on any other thread, which then works alone. It returns false
-// if a stop request left work out; the range then has all its elements, in any order. Errors: the
-// first exception of the comparator, after all parts have ended; likewise.
+// if a stop request left work out. Errors: an exception of the comparator, after all parts have
+// ended. In both cases the range has all its elements, in any order.
 
 #include <coppice/parallel/internal/natural_runs.hpp>
 #include <coppice/parallel/internal/quick_sort.hpp>
@@ -15,7 +15,7 @@ namespace coppice::parallel::internal {
 
 inline constexpr std::size_t merged_runs_min = 4096;
 
-// Looks whether the range has few runs, and sorts it if it has. Returns true if it is sorted.
+// Sorts the range if it has few runs. Returns true if the range is sorted.
 template <class It, class Less>
 bool sort_few_runs(sort_control& control, It first, std::size_t count, Less& less) {
     using value = std::iter_value_t<It>;

@@ -1,7 +1,8 @@
 // stable_partition: with a buffer for false elements, or by rotations where there is no memory.
 #pragma once
-// A part moves what is true to its front, and what is false to the buffer, then back behind the
-// true ones. A part that another worker asks for is cut in two, whose middle is rotated at the end.
+// A part moves true elements to its front, and false elements to the buffer and then back behind
+// the true ones. When another worker asks for work, a part is cut in two, and its middle is rotated
+// at the end.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/parallel/internal/merge_walk.hpp>
@@ -56,7 +57,7 @@ public:
         failed.dismiss();
         return middle;
     }
-    // The same without a buffer.
+    // Partitions without a buffer, by rotations.
     It run_in_place(It first, It last) {
         if (first == last) return first;
         if (control_.is_over()) {

@@ -1,9 +1,10 @@
 // Stable merge sort with a buffer as large as the range, and without one where there is no memory.
 #pragma once
-// The range is halved; each half is sorted into the memory that the merge of both does not go to.
-// The leaves lie at one even depth, so that they and the whole are sorted in the range itself, and
-// the parents of the leaves construct the elements of the buffer. A part that ends early still
-// moves its elements to where its parent wants them. So at any end the range has all elements.
+// The range is halved recursively. Each half is sorted into the memory that is not the target of
+// the merge: levels alternate between range and buffer. The leaves lie at one even depth, so the
+// leaves and the whole are sorted in the range itself, and the parents of the leaves construct the
+// elements of the buffer. A part that ends early still moves its elements to where its parent
+// expects them. So the range has all its elements, however the sort ends.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/parallel/internal/merge_walk.hpp>
@@ -18,7 +19,7 @@
 
 namespace coppice::parallel::internal {
 
-// Elements that may lie in a buffer: a move does not throw, so it can be taken back.
+// Elements that may be moved to a buffer: their moves do not throw, so all can be moved back.
 template <class T>
 inline constexpr bool fits_buffer =
     std::is_nothrow_move_constructible_v<T> && std::is_nothrow_move_assignable_v<T>;

@@ -1,4 +1,4 @@
-// The engines of transform, copy, fill, generate, and adjacent_difference.
+// The engines of transform, copy, fill, generate, and adjacent_difference, also with a count.
 #pragma once
 // Each element of the output is written once, by the part that reads its element of the input.
 
@@ -16,13 +16,13 @@
 
 namespace coppice::parallel::internal {
 
-// Writes f(*first) and so on to `out`. Returns false if a stop request left elements out.
+// Writes f(x) to `out` for each element x. Returns false if a stop request left elements out.
 template <class It, class Out, class F>
 bool write_each(It first, std::iter_difference_t<It> count, Out out, F& f) {
     if constexpr (random_access<It, Out>) {
         return internal::for_parts(std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
                                    [first, out, &f](std::ptrdiff_t from, std::ptrdiff_t to) {
-                                       loop_function<F> call = f;
+                                       loop_function<F, std::iter_reference_t<It>> call = f;
                                        Out o = internal::behind(out, from);
                                        const It last = internal::behind(first, to);
                                        for (It i = internal::behind(first, from); i != last;
@@ -43,7 +43,7 @@ bool write_each(It first, std::iter_difference_t<It> count, It2 first2, Out out,
         return internal::for_parts(
             std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
             [first, first2, out, &f](std::ptrdiff_t from, std::ptrdiff_t to) {
-                loop_function<F> call = f;
+                loop_function<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> call = f;
                 It2 j = internal::behind(first2, from);
                 Out o = internal::behind(out, from);
                 const It last = internal::behind(first, to);
@@ -59,7 +59,7 @@ bool write_each(It first, std::iter_difference_t<It> count, It2 first2, Out out,
     }
 }
 
-// Returns `value` if the work is complete.
+// Returns `value` if the work is complete, and otherwise no value.
 template <class T>
 std::optional<T> if_complete(bool complete, T value) {
     return complete ? std::optional<T>(std::move(value)) : std::nullopt;
@@ -67,6 +67,24 @@ std::optional<T> if_complete(bool complete, T value) {
 template <class It, class Count>
 It behind_out(It first, Count count) {
     return std::ranges::next(first, static_cast<std::iter_difference_t<It>>(count));
+}
+
+// An output that is given by two iterators.
+template <class Out, class OutEnd>
+concept bounded_output = std::forward_iterator<Out> && std::sentinel_for<OutEnd, Out>;
+
+// Returns the position behind `count` elements; a count below 0 is 0, as in std.
+template <class It>
+It behind_count(It first, std::iter_difference_t<It> count) {
+    return std::ranges::next(first, count < 0 ? 0 : count);
+}
+
+// Runs an engine that tells if it is complete, and returns the end of its elements.
+template <class It, class Engine>
+auto with_end(It last, Engine engine) {
+    return [last, engine = std::move(engine)]() mutable {
+        return internal::if_complete(engine(), last);
+    };
 }
 
 struct transform_description {
@@ -89,6 +107,14 @@ struct transform_description {
             const bool all = internal::write_each(first, count, first2, out, call);
             return internal::if_complete(all, internal::behind_out(out, count));
         };
+    }
+    // A function of one or two arguments tells if out_end is an end or the output.
+    template <std::forward_iterator It, std::sentinel_for<It> End, class Out,
+              std::sentinel_for<Out> OutEnd, class F, class Proj = std::identity>
+        requires bounded_output<Out, OutEnd> && projected_callable<F, Proj, It>
+    static auto bind(It first, End last, Out out, OutEnd out_end, F f, Proj proj = {}) {
+        return bind(std::ranges::subrange(first, last), std::ranges::subrange(out, out_end),
+                    std::move(f), std::move(proj));
     }
     template <std::ranges::forward_range R, output Out, class F, class Proj = std::identity>
         requires projected_callable<F, Proj, std::ranges::iterator_t<R>>
@@ -142,6 +168,24 @@ struct copy_description {
         return transform_description::bind(static_cast<R&&>(r), static_cast<Out&&>(out),
                                            std::identity());
     }
+    template <std::forward_iterator It, std::sentinel_for<It> End, class Out, class OutEnd>
+        requires bounded_output<Out, OutEnd>
+    static auto bind(It first, End last, Out out, OutEnd out_end) {
+        return bind(std::ranges::subrange(first, last), std::ranges::subrange(out, out_end));
+    }
+};
+
+struct copy_n_description {
+    template <std::forward_iterator It, output Out>
+        requires(!std::ranges::range<Out>)
+    static auto bind(It first, std::iter_difference_t<It> count, Out out) {
+        return copy_description::bind(first, internal::behind_count(first, count), out);
+    }
+    template <std::forward_iterator It, class Out, class OutEnd>
+        requires bounded_output<Out, OutEnd>
+    static auto bind(It first, std::iter_difference_t<It> count, Out out, OutEnd out_end) {
+        return copy_description::bind(first, internal::behind_count(first, count), out, out_end);
+    }
 };
 
 struct fill_description {
@@ -163,6 +207,17 @@ struct fill_description {
     }
 };
 
+struct fill_n_description {
+    static constexpr std::size_t ranges_max = 0;  // the value may be one
+
+    template <std::forward_iterator It, class T>
+        requires std::indirectly_writable<It, const T&>
+    static auto bind(It first, std::iter_difference_t<It> count, T value) {
+        const It last = internal::behind_count(first, count);
+        return internal::with_end(last, fill_description::bind(first, last, std::move(value)));
+    }
+};
+
 struct generate_description {
     template <std::forward_iterator It, std::sentinel_for<It> End, class F>
         requires std::invocable<F&> && std::indirectly_writable<It, std::invoke_result_t<F&>>
@@ -179,6 +234,15 @@ struct generate_description {
         requires std::invocable<F&>
     static auto bind(R&& r, F f) {
         return bind(std::ranges::begin(r), std::ranges::end(r), std::move(f));
+    }
+};
+
+struct generate_n_description {
+    template <std::forward_iterator It, class F>
+        requires std::invocable<F&> && std::indirectly_writable<It, std::invoke_result_t<F&>>
+    static auto bind(It first, std::iter_difference_t<It> count, F f) {
+        const It last = internal::behind_count(first, count);
+        return internal::with_end(last, generate_description::bind(first, last, std::move(f)));
     }
 };
 

@@ -1,16 +1,17 @@
-// windows: walks in order whose later parts need what the earlier ones give, such as scans.
+// windows: parallel walks whose later parts depend on the earlier ones, such as scans.
 #pragma once
 // A walk goes from the first element to the last, chunk after chunk, as it would without workers.
-// When a worker is idle and asks for work, the next elements become a window of blocks. The walker
-// goes on with the first blocks, and the other workers prepare the last ones, until they meet:
+// When an idle worker asks for work, the next elements become a window of blocks. The walker
+// continues with the first blocks, and the other workers prepare the last ones, until they meet:
 //
-//   direct(from, to)          the next elements, in order
-//   prepare(b, from, to)      looks at block b while the blocks before it are not done
-//   combine(first, blocks)    in order: block `first` is the first one that was prepared
-//   apply(b, from, to)        finishes a prepared block, side by side; if Steps::applies
+//   direct(from, to)          processes the next elements in order
+//   prepare(b, from, to)      reads block b before the blocks in front of it are done
+//   combine(first, blocks)    passes results from block to block, in order; block `first` is the
+//                             first prepared one
+//   apply(b, from, to)        finishes a prepared block, in parallel; if Steps::applies
 //
-// So without help each element is visited once, and otherwise some of them twice. A block takes
-// some ten microseconds, as joins and wake-ups do; a window is small enough for a shared cache.
+// So each element is visited once without help, and with help some elements twice. A block takes
+// about ten microseconds, as long as a join and a wake-up. A window fits into a shared cache.
 
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/base/lifetime.hpp>
@@ -59,14 +60,15 @@ private:
         std::size_t blocks;
     };
 
-    // Returns false if the rest is left out, because of a stop request or an exception elsewhere.
+    // Returns false if the rest is left out because of a stop request or an exception in another
+    // part.
     bool goes_on() noexcept {
         if (!state_.is_over()) return true;
         state_.leave_out();
         return false;
     }
-    // Walks a chunk of at most `left` elements directly, and learns from the time it takes. Returns
-    // the number of elements.
+    // Walks a chunk of at most `left` elements directly, and measures its time to choose the size
+    // of the next. Returns the number of elements.
     std::size_t walk_chunk(std::size_t from, std::size_t left) {
         const std::uint64_t known = state_.chunk();
         time_point time = loop_state::now();
@@ -114,7 +116,7 @@ private:
             });
         }
     }
-    // Calls f(b) for each block of [first, last), side by side.
+    // Calls f(b) for each block of [first, last), in parallel.
     template <class F>
     static void fork_blocks(std::size_t first, std::size_t last, const F& f) {
         if (last - first == 1) return f(first);

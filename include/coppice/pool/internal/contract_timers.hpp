@@ -1,17 +1,17 @@
 // contract_timers: the timers of a contract_pool, in one wheel that the process's timer watches.
 #pragma once
-// A worker of a contract_pool sleeps in its group, where threads of the user may execute contracts
-// too. So no worker promises to wake for a timer, as those of other pools do. Instead an alarm, a
-// node of the process's timer, is set for the earliest tick of the wheel. When it is due, it
-// enqueues an item of the pool, the round, which enqueues the timers that are due and sets the
-// alarm again.
+// A worker of a contract_pool sleeps in its group, in which the user's threads may execute
+// contracts too. So no worker promises to wake for a timer, as workers of other pools do. Instead
+// there is an alarm: a node of the process's timer that is set for the earliest tick of the wheel.
+// When it rings, it enqueues the round, an item of the pool. The round enqueues the timers that are
+// due, and sets the alarm again.
 //
 //   watched_   the tick for which the alarm is set; never if it is not set; 0 while the round is
 //              queued or runs. The round looks at the wheel again before it ends
 //
 // The end. Each worker that ends closes the gate, waits until no thread is inside, and stops all
-// timers. A timer that is started later is stopped at once, also on a worker that still runs: it
-// may wait for the timer, and then it would never end itself. Pool_timers.hpp has the phases of a
+// timers. A timer that is started later is stopped at once, also by a worker that still runs: the
+// worker may wait for the timer, and would otherwise never end. pool_timers.hpp has the phases of a
 // timer. Source: ours.
 
 #include <coppice/base/internal/gate.hpp>

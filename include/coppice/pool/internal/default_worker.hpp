@@ -1,9 +1,9 @@
-// default_worker: moves a call to a worker of the default pool if its thread is no worker.
+// default_worker: moves a call to a worker of the default pool if its caller is not a worker.
 #pragma once
-// fork_join, the loops, and the algorithms of room parallel need a worker to fork on. On any other
-// thread they let a worker of the default pool make the whole call, and wait. The call inherits the
-// stop token of the fork_join around the caller. If the pool cannot be started, the call runs on
-// the caller, in order.
+// fork_join, the loops, and the algorithms of room parallel need a worker to fork on. Called on any
+// other thread, they let a worker of the default pool make the whole call, and wait. It inherits
+// the stop token of the fork_join around the caller. If the pool cannot be started, the call runs
+// on the caller, in order.
 
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/pool/internal/blocking_call.hpp>
@@ -14,7 +14,8 @@
 
 namespace coppice::internal {
 
-// While it exists, forks of this thread stay on it, in order, unless it is a worker.
+// Disables the move for this thread during its lifetime: unless the thread is a worker, its forks
+// run on it sequentially.
 class in_order_here : immovable {
 public:
     in_order_here() noexcept : outer_(std::exchange(active(), true)) {}
@@ -30,10 +31,11 @@ inline bool should_move() noexcept {
     return fork_deque::current() == nullptr && !in_order_here::active();
 }
 
-// Queues an item for the default pool, which is made if it is not there yet. Returns false if there
-// are no threads for it, or if it was told to end.
+// Submits an item to the default pool, and starts the pool if necessary. Returns false if the
+// system has no threads for the pool, or if the pool was told to end.
 [[nodiscard]] bool submit_to_default_pool(work_item& item) noexcept;
-// Queues it likewise on the pool of the worker that this thread is, if it is one.
+// Submits an item to the pool of this worker. Uses the default pool if this thread is not a worker,
+// or if its pool rejects the item. Returns the same.
 [[nodiscard]] bool submit_to_nearest_pool(work_item& item) noexcept;
 
 // Calls f on a worker of the default pool, and waits.

@@ -4,10 +4,9 @@
 // is full, the owner copies its contents into one of twice the size. A thief may still read the old
 // one:
 //
-//   kept_buffers      Every buffer lives as long as the deque. The old buffers together take at
-//   most
-//                     as much memory as the current one. It does not matter which buffer a thief
-//                     reads: an index that can still be stolen holds the same item in all of them.
+//   kept_buffers      Every buffer lives as long as the deque. All old buffers together take at
+//                     most as much memory as the current one. A thief may read any of them: an
+//                     index that can still be stolen holds the same item in all of them.
 //   counted_buffers   A thief counts itself in while it reads, in the upper bits of the word that
 //                     holds the buffer's address. When the owner replaces the buffer, it adds the
 //                     number of thieves that were in to a count in the old buffer. A thief that

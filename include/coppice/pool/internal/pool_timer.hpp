@@ -12,7 +12,7 @@ namespace coppice::internal {
 
 class timer_shard;
 
-// Numbers, because the model checker's plain<> takes no enumeration.
+// The phases are numbers, because the model checker's plain<> does not take an enumeration.
 struct timer_phase {
     static constexpr int idle = 0;
     static constexpr int armed = 1;
@@ -30,7 +30,7 @@ struct [[gnu::visibility("default")]] pool_timer : timer_entry, work_item {
     timer_shard* shard = nullptr;  // its wheel; set before it can be stopped
     std::uint64_t due = 0;         // the tick; set before it is armed
     plain<int> phase{0};           // guarded by the lock of the wheel
-    plain<bool> stopped{false};    // likewise, until the item runs: it was stopped
+    plain<bool> stopped{false};    // guarded by the lock until the item runs: a stop ended it
 };
 
 }  // namespace coppice::internal

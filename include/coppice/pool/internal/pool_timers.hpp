@@ -1,8 +1,9 @@
 // pool_timers: the timers of a pool; each worker has a wheel, and one sleeper watches for all.
 #pragma once
 // A timer is in the wheel of the worker that armed it, or in a wheel for all other threads. Each
-// wheel has a lock that is biased to its worker. So a worker arms and cancels its own timers by
-// plain stores; a stop from another thread, and a worker that finds the owner late, take the lock.
+// wheel has a lock that is biased to its worker, so the worker arms and cancels its own timers with
+// plain stores. Other threads take the lock: a thread that requests a stop, and a worker that finds
+// the owner late.
 //
 //   next_    of a wheel: no timer of it is due before this tick. It falls when an earlier timer is
 //            armed, and rises only when the wheel is served; canceling leaves it
@@ -12,12 +13,11 @@
 // A timer is watched if watch_ is not later than its tick, or a worker is awake and will look
 // before it sleeps. The protocol is that of parking, with a timer as the work:
 //
-//   armer     next_ falls                fence A     if watch_ is later, wakes a worker
-//   sleeper   announces its sleep        fence B     reads all next_; promises the earliest, unless
-//                                                    watch_ is not later
-//   promiser  wakes, takes back watch_   fence C     the last searcher that finds work wakes
-//   another
-//                                                    worker if a timer is unwatched
+//   armer     lowers next_               fence A     wakes a worker if watch_ is later
+//   sleeper   announces its sleep        fence B     reads each next_, and promises the earliest
+//                                                    unless watch_ is that early already
+//   promiser  wakes, takes back watch_   fence C     as the last searcher to find work, wakes
+//                                                    another worker if a timer is unwatched
 //
 // Either-or. Either A comes before B, and the sleeper sees the timer; or the armer sees the sleeper
 // and the promises that are older than its sleep. Either A comes before C, and the promiser sees
@@ -65,8 +65,8 @@ public:
 
     tick_type next() const noexcept { return next_.load(relaxed); }
 
-    // What became of a timer. `earliest`: it waits, and the caller must see that it is watched.
-    // `ended`: the caller enqueues the timer.
+    // The result of arming a timer. `earliest`: the timer waits, and the caller must ensure that it
+    // is watched. `ended`: the caller enqueues the timer.
     enum class armed { waits, earliest, ended };
     [[nodiscard]] armed arm(pool_timer& timer, tick_type now, wheel_user user) noexcept {
         const hold held(lock_, user);
@@ -93,12 +93,12 @@ public:
         timer.phase.write(timer_phase::ended);
         return true;
     }
-    // Adds the timers that are due to `out`, about `batch` at most, earliest first. Releases the
-    // lock now and then, so that another thread waits for some microseconds at most.
+    // Adds the timers that are due to `out`, earliest first, about `batch` at most. Releases the
+    // lock now and then, so that another thread waits for a few microseconds at most.
     void take_due(tick_type now, wheel_user user, item_chain& out) noexcept {
         std::size_t taken = 0;
         while (take_some_due(now, user, out, taken) && taken < batch) {
-            spin_hint();  // lets a thread in that waits
+            spin_hint();  // gives waiting threads a chance to take the lock
         }
     }
     // Adds all timers to `out`, as stopped.
@@ -212,8 +212,8 @@ public:
     timer_shard& operator[](std::size_t i) noexcept { return *shards_[i]; }
     timer_shard& outside() noexcept { return *shards_[count_ - 1]; }
 
-    // Returns true once a timer has waited in this pool, and then always. A worker that must not
-    // miss it fences first.
+    // Returns true from the first timer on that has waited in this pool. A worker that must not
+    // miss the first one calls a fence before.
     bool are_used() const noexcept { return used_.load(relaxed); }
 
     // Arms the timer in the wheel that it names. If it returns `earliest`, the caller wakes a

@@ -112,8 +112,8 @@ public:
         callback_sleepers().wait_while(claim_, running);
     }
 
-    // Claims the callback, to run it; nullptr if there is none. Called by the request after its
-    // heavy fence.
+    // Claims the callback for the requester, which then runs it. Returns nullptr if there is none.
+    // Called after the heavy fence.
     [[nodiscard]] asymmetric_callback* claim() noexcept {
         // edge asymmetric.callback (acquire): the callback is constructed
         asymmetric_callback* const callback = callback_.load(acquire);

@@ -56,8 +56,7 @@ enum class met { nothing, callback, farewell };
 //   size()                  the number of slots
 //   after(i)                the slot behind i
 //   settle(i, request)      the callback of slot i has removed itself, and a slot may be watched
-//   for
-//                           this request; settle(i) ends that
+//                           for this request; settle(i) ends that
 //   pass_on(k, i, request)  marks the first filled slot from k on; false if there is none
 //   watcher(k, i)           the request that slot k is watched for; sets i to the slot that settled
 //   leave(k)                the mark was passed on, or the requester told: the slot is empty

@@ -1,4 +1,4 @@
-// item_blocks: the items of an unbounded channel, in a list of blocks that are used again.
+// item_blocks: the items of an unbounded channel, in a list of blocks that are reused.
 #pragma once
 // Guarded by the queue_lock of its channel, inside which no memory is allocated: if full() is true,
 // the sender leaves the lock, allocates a block, and comes back with it. A block whose items are
@@ -36,7 +36,7 @@ public:
     static constexpr std::size_t capacity() noexcept { return ~std::size_t{0} / 16; }
     std::size_t size() const noexcept { return size_; }
     bool empty() const noexcept { return size_ == 0; }
-    // Returns true if the next item needs a block that is not there.
+    // Returns true if there is no room for the next item: add a block first.
     bool full() const noexcept { return spare_ == nullptr && back_is_full(); }
     // Moves `item` behind the newest one. Precondition: not full().
     void push(T& item) noexcept {
