@@ -27,7 +27,7 @@ if ! grep -q '^ran' "$work/said" || ! grep -q 'exited normally' "$work/said"; th
 fi
 
 "$compiler" -std=c++20 -O0 -g "-I$source/include" "$source/tests/package/gdb/tasks.cpp" "$library" \
-    -pthread -o "$work/tasks"
+    -lz -pthread -o "$work/tasks"
 timeout 60 gdb -nx -batch -ex 'set width 0' -ex "source $source/packaging/gdb/coppice-gdb.py" \
     -ex 'break stop_here' -ex run -ex 'echo == frames\n' -ex bt -ex 'echo == tasks\n' \
     -ex 'coppice tasks' -ex 'echo == resumed\n' -ex continue -ex bt -ex 'echo == tasks again\n' \
