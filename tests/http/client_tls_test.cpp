@@ -92,7 +92,8 @@ TEST_P(secure_client_on, a_redirect_may_lead_into_tls_and_not_out_of_it) {
 
 // A server that answers one request with these bytes, and then ends with or without close_notify.
 task<> answer_once(io::tcp::acceptor& acceptor, std::string_view answer, bool with_notify) {
-    tls::stream<> peer(co_await acceptor.accept(), context_of_server());
+    const tls::server_context context = context_of_server();
+    tls::stream<> peer(co_await acceptor.accept(), context);
     co_await peer.handshake();
     std::array<std::byte, 1000> request;
     EXPECT_NE(co_await peer.receive(request), 0u);
