@@ -174,22 +174,22 @@ inline void judge(const options& o, const std::string& what, double value, doubl
 inline void judge(const options& o, const std::string& what, const std::vector<double>& ratios,
                   double most) {
     char how[100];
-    std::snprintf(how, sizeof how, "median of %zu ratios of neighbours, half are %.3f to %.3f",
+    std::snprintf(how, sizeof how, "median of %zu ratios of neighbors, half are %.3f to %.3f",
                   ratios.size(), quantile(ratios, 0.25), quantile(ratios, 0.75));
     judge(o, what, median(ratios), most, how);
 }
-// Judges a ratio that must be at most 1. If both take the same time, half of all runs find more. So
-// the least value that the median can have, with 95 % certainty (sign test), counts.
+// Judges a ratio that must be at most 1. If both rivals take the same time, half of all runs
+// measure a ratio above 1. The verdict therefore uses the lower end of the interval that holds the
+// true median with 95 % certainty (sign test).
 inline void judge_no_worse(const options& o, const std::string& what,
                            const std::vector<double>& ratios) {
     const double size = static_cast<double>(ratios.size());
     const double beside = 0.98 / std::sqrt(size);  // ranks on either side of the middle
     char how[160];
-    std::snprintf(
-        how, sizeof how,
-        "the least that the median, %.3f of %zu ratios of neighbours, can be; the most is "
-        "%.3f (95 %%)",
-        median(ratios), ratios.size(), quantile(ratios, 0.5 + beside));
+    std::snprintf(how, sizeof how,
+                  "the least that the median, %.3f of %zu ratios of neighbors, can be; the most is "
+                  "%.3f (95 %%)",
+                  median(ratios), ratios.size(), quantile(ratios, 0.5 + beside));
     judge(o, what + ", 95 % sure", quantile(ratios, std::max(0.0, 0.5 - beside)), 1.0, how);
 }
 // Makes a record of repetitions.

@@ -56,6 +56,6 @@ int main() {
         });
         return ran;
     });
-    std::puts(all ? "ran to its end" : "was cancelled");
+    std::puts(all ? "ran to its end" : "was canceled");
     // [/cancel]
 }

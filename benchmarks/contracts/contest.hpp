@@ -1,4 +1,4 @@
-// The talk's contest, in which threads run tasks that are due again at once, and its interface.
+// The contest of the CppCon 2024 talk on work contracts, in which tasks are due again at once.
 #pragma once
 // Each of `tasks` tasks runs again and again, on the thread that takes it. A thread of a queue pops
 // a task, runs it, and pushes it. A contract runs and schedules itself. The data of a task, its
@@ -19,8 +19,8 @@
 
 namespace bench_contracts {
 
-// The talk's task: a product of hashes, in a variable that is written to memory each time. The text
-// has the length at which one hash takes the time that the talk gives. Rounds: 0, 1, 64, 256.
+// The task of the talk: a product of hashes, in a variable that is written to memory each time. The
+// text has the length at which one hash takes the time that the talk gives. Rounds: 0, 1, 64, 256.
 template <unsigned Rounds>
 inline void run_task() {
     static constexpr std::string_view text =

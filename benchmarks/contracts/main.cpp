@@ -1,4 +1,4 @@
-// bench_contracts: contracts beside queues, as in the talk, and the room's budgets.
+// bench_contracts: contracts beside queues, as in the talk (contest.hpp), and the room's budgets.
 #include <algorithm>
 #include <cstdio>
 
@@ -37,7 +37,8 @@ public:
         for (const unsigned rounds : {0u, 1u, 64u, 256u}) {
             const bench_contracts::figures& f = measured_.contest(rounds, 2, ours);
             task = std::max(task, f.task_cv);
-            // Plain, or relative to the control, whichever is less: processors may be unequal.
+            // The CV itself, or that relative to the control, whichever is less: processors may be
+            // unequal.
             thread = std::max(thread, std::min(f.thread_cv, f.relative_thread_cv));
             apart = std::max(apart, measured_.contest(rounds, 2, "each thread apart").thread_cv);
         }

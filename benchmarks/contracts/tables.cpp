@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned thread_counts[] = {1, 2, 4, 8};
 constexpr std::size_t contest_tasks = std::size_t{1} << 14;
 
-// The first is the control.
+// The first rival is the control: its threads share nothing.
 constexpr contest_rival rivals[] = {
     {"each thread apart", make_apart},      {"execute_next_contract", make_next},
     {"execute_contracts", make_fused},      {"execute_contracts, batch", make_batched},

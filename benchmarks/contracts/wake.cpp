@@ -79,7 +79,7 @@ samples polled_contract(pings& p) {
     worker.join();
     return s;
 }
-// The floor: one word, and no search.
+// The floor: the thread sleeps on one word, and searches for nothing.
 samples parked_futex(pings& p) {
     coppice::internal::atomic<std::uint32_t> word{0};
     std::thread worker([&] {

@@ -13,8 +13,8 @@ struct figures {
     double rate = 0;  // million executions per second
     double task_cv = 0;
     double thread_cv = 0;
-    // thread_cv of each thread's count divided by its count of tasks of its own in this contest:
-    // the machine may give its processors unequal time.
+    // As thread_cv, with each thread's count divided by its count in the control (apart.cpp): the
+    // machine may give its processors unequal time.
     double relative_thread_cv = 0;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using namespace coppice;
 
-// Owns itself.
+// A coroutine that starts at once and destroys its frame at its end.
 struct session {
     struct promise_type {
         session get_return_object() const noexcept { return {}; }

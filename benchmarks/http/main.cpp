@@ -1,8 +1,9 @@
 // bench_http: requests and processor time per request, beside raw loops of both kinds and nginx;
-// the memory of idle connections; and chapter 8 of the thesis in the four models.
+// the memory of idle connections; and chapter 8 of the thesis (documents.json) in the four models.
 // Servers on processor 0 take turns of a second, with wrk on the last processor, each next to the
 // raw loop of its kind. Every figure is a median with its spread, and ratios are of adjacent turns.
 // If processor time has a budget, the turns are slices of 50 ms, so that other programs on the
+// machine disturb all rivals alike.
 // machine disturb all rivals alike.
 #include "processes.hpp"
 #include "rivals.hpp"

@@ -58,7 +58,7 @@ void measure(const workload& w, const bench::options& options) {
     }
 }
 
-// Runs every rival once; false if one reads a head differently or refuses it.
+// Runs every rival once. Returns false if one reads a head differently or refuses it.
 bool agree(const workload& w) {
     bool same = true;
     const std::uint64_t expected = rivals[0]->read(w.bytes);

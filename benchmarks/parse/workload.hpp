@@ -1,7 +1,7 @@
 // Request heads of two sizes, and what each rival must parse from them.
 #pragma once
 // A rival parses a head so that method, target, and every field's name and value can be read
-// afterwards. How it stores them is its own business.
+// afterwards. It stores them as it likes.
 
 #include <array>
 #include <cstddef>

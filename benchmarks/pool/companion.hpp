@@ -21,7 +21,8 @@ public:
     // Starts `program`; the process ends if that is impossible.
     explicit companion(const char* program) {
         int to[2], from[2];
-        // Closed in other companions, so that this one ends with its pipe.
+        // Other companions must not hold these pipes open, because this one ends when its pipe
+        // closes.
         if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) fail("pipe2");
         child_ = ::fork();
         if (child_ < 0) fail("fork");

@@ -125,7 +125,8 @@ std::uint64_t fib_tasks(std::size_t threads, std::size_t size) {
 }
 std::uint64_t matmul_coppice(std::size_t threads, std::size_t size) {
     matrices& m = matrices::of(size);
-    // Summed on a thread that has multiplied, as by the rivals, whose callers take part.
+    // Computes the sum on a worker that took part, as in the rivals, whose calling thread takes
+    // part.
     return pool(threads).run([&] {
         parallel_for(std::size_t{0}, size, [&](std::size_t i) { m.row(i); });
         return m.sum();

@@ -1,5 +1,5 @@
-// bench_pool: the thesis's chapter 6 as a report; then the budgets, each ratio by a contest of its
-// own, in which the two contenders alternate.
+// bench_pool: chapter 6 of the thesis (documents.json) as a report; then the budgets, each ratio by
+// a contest of its own, in which the two contenders alternate.
 #include "companion.hpp"
 #include "rivals.hpp"
 
@@ -315,7 +315,7 @@ void judge_speed_up(const bench::options& o) {
     }
     std::printf(
         "  speed-up: tasks %.2f, fork_join %.2f; two plain functions at once %.2f "
-        "(medians of ratios of neighbours)\n",
+        "(medians of ratios of neighbors)\n",
         bench::median(speed_ups("tasks")), bench::median(speed_ups("fork_join")),
         2 * bench::median(speed_ups("plain")));
 }

@@ -8,15 +8,15 @@
 
 namespace bench_pool {
 
-// Does the work on `threads` workers, which are started before the first and kept.
+// Does the work on `threads` workers, which are started before the first call and kept.
 using work = std::uint64_t (*)(std::size_t threads, std::size_t size);
 
 // fib(size), one task per call.
 std::uint64_t fib_serial(std::size_t threads, std::size_t size);
-// The same on the thread that runs fib_fork_join on one worker: at the speed of its processor.
+// fib_serial on the worker that runs fib_fork_join in a pool of one: at the speed of its processor.
 std::uint64_t fib_serial_on_worker(std::size_t threads, std::size_t size);
-// The same with both calls made, as fork_join must make them, instead of the loop that compilers
-// make of the second; done once on each of the threads.
+// fib_serial with both calls made, as fork_join must make them; compilers turn the second call of
+// fib_serial into a loop. Done once on each of the threads.
 std::uint64_t fib_all_calls(std::size_t threads, std::size_t size);
 std::uint64_t fib_fork_join(std::size_t threads, std::size_t size);
 std::uint64_t fib_tasks(std::size_t threads, std::size_t size);

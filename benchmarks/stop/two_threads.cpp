@@ -49,7 +49,7 @@ using samples = std::vector<double>;
 
 template <class Family, std::size_t... Index>
 samples run_threads(std::size_t size, std::index_sequence<Index...>) {
-    alignas(64) typename Family::source source;  // so that the slots that should share a line do
+    alignas(64) typename Family::source source;  // aligned: slots that should share a line do
     spin_barrier barrier(sizeof...(Index));
     samples took(sizeof...(Index));
     std::array<std::thread, sizeof...(Index)> threads{

@@ -7,7 +7,7 @@ namespace {
 
 using namespace bench_sync;
 
-// The workloads without other libraries, which not every machine has.
+// The workloads that need no other library; not every machine has those.
 std::vector<bench::workload> own_workloads() {
     return {
         {"lock and unlock, uncontended",

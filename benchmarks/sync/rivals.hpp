@@ -63,7 +63,7 @@ std::uint64_t four_condition(std::size_t size);
 std::uint64_t four_tbb(std::size_t size);
 std::uint64_t four_moodycamel(std::size_t size);
 
-// Returns the nanoseconds that it takes to stop one of so many waits for a lock.
+// Returns the nanoseconds that it takes to stop one wait for a lock, of `size` that wait.
 double stop_ns(std::size_t size);
 
 // Runs `send(count)` on a thread and `receive(count)` here; both return the sum of the items.

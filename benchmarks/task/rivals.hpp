@@ -30,7 +30,7 @@ std::uint64_t await_malloc(std::size_t size);  // the same lazy task, its frames
 // A coroutine yields `size` numbers, one at a time, to a loop.
 std::uint64_t generate_by_hand(std::size_t size);  // by resume() and a field of the promise
 std::uint64_t generate_coppice(std::size_t size);
-std::uint64_t generate_deep_coppice(std::size_t size);   // below 1,000 levels of elements_of
+std::uint64_t generate_deep_coppice(std::size_t size);   // nested in 1,000 elements_of
 std::uint64_t generate_async_coppice(std::size_t size);  // to a task
 
 // A thread submits `size` empty jobs to a pool with one worker and waits for the last.

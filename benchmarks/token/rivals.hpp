@@ -11,7 +11,7 @@ std::uint64_t intrusive_by_hand(std::size_t size);  // a callback in the operati
 std::uint64_t awaiter_by_hand(std::size_t size);    // only the paper's awaiter
 std::uint64_t await_coppice(std::size_t size);
 std::uint64_t await_any(std::size_t size);      // an operation that does not know its waiter's type
-std::uint64_t await_looking(std::size_t size);  // which may also complete inside its initiation
+std::uint64_t await_looking(std::size_t size);  // one that may complete inside its initiation
 std::uint64_t await_in_task(std::size_t size);
 std::uint64_t callback_default(std::size_t size);
 std::uint64_t callback_arena(std::size_t size);

@@ -18,7 +18,8 @@ using namespace internal;
 
 namespace {
 
-// Returns the number of contracts for which there is ever to be room.
+// Checks both capacities. Returns the greatest number of contracts that the group may have room
+// for.
 std::size_t checked(std::size_t capacity, std::size_t capacity_max) {
     constexpr std::uint64_t contracts_most = std::numeric_limits<std::uint32_t>::max();
     check_option("a contract group's capacity", capacity, 1, contracts_most);
@@ -54,8 +55,8 @@ std::size_t contract_core::take_vacant(selection_bias* near) {
         const std::size_t before = capacity();
         if (const auto index = look()) return *index;
         if (grow(saturating_add(before, before)) || capacity() != before) continue;
-        // No thread grows the group any longer; its lock has ordered the last growth before this
-        // look.
+        // The group has grown as far as it can, and the growth lock has ordered the last growth
+        // before this look.
         if (const auto index = look()) return *index;
         // There are fewer contracts than slots: a slot is being freed, or was taken and is not
         // counted yet. Neither waits for user code, so this loop is short.

@@ -190,7 +190,7 @@ void connect_race_request::try_next() noexcept {
         return;
     }
     attempt& a = *made;
-    attempts_.push_back(std::move(made));  // reserved in order()
+    attempts_.push_back(std::move(made));  // order() has reserved the memory
     next_at_ = saturating_add(owner().now(), std::max(asked_.attempt_delay, duration::zero()));
     ++pending_;
     if (a.begin(halt_.get_token(), time_point::max())) attempted(a);
@@ -213,7 +213,7 @@ void connect_race_request::attempted(attempt& a) noexcept {
     if (!first_failure_ || (is_local(first_failure_) && !is_local(error))) first_failure_ = error;
 }
 
-// Called when an operation has ended, or when it is time for the next address. The last access: may
+// Called when an operation has ended, or when it is time for the next address. Lifetime: may
 // destroy *this.
 void connect_race_request::go_on() noexcept {
     try_addresses();

@@ -35,8 +35,8 @@ bool copying::submit() noexcept {
     return false;
 }
 
-// Called when an operation of the way has ended in a later turn than it was started in. The last
-// access: may destroy *this.
+// Called when an operation of the way has ended in a later turn than the one that started it.
+// Lifetime: may destroy *this.
 void copying::go_on(way& w) noexcept {
     w.run();
     if (!is_over()) return;
@@ -46,7 +46,7 @@ void copying::go_on(way& w) noexcept {
 
 void copying::conclude() noexcept {
     if (failure_) {
-        set_outcome(-EIO);  // error() says which
+        set_outcome(-EIO);  // error() returns failure_
     } else if (late_) {
         end_at_deadline();
     } else {

@@ -60,7 +60,7 @@ void event_loop::end() noexcept {
     event_loop* const outer = std::exchange(thread_slot<event_loop, event_loop*>(), this);
     const bool moved = ring_->enter(*this);
     for_each_descriptor([&](descriptor& d) {
-        // A request of another thread's ring would hold the file, and its port, longer.
+        // A request in another thread's ring would keep the file, and its port, open for longer.
         if (moved && !d.idle()) (void)system_->shutdown(d.fd, shutdown_direction::both);
     });
     cancel_everything();

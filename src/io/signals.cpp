@@ -89,8 +89,8 @@ public:
     void end() noexcept override;
 
     result<int> descriptor() noexcept override { return std::exchange(own_, -1); }
-    // Starts a new set, before anything is noted for it. The set gets a new eventfd, because a ring
-    // that knew the previous one may still know it.
+    // Starts a new set, before the handler can record anything for it. The set gets a new eventfd,
+    // because a ring that knew the previous one may still know it.
     std::error_code begin(std::uint64_t wanted) noexcept {
         own_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (own_ < 0) return last_error();

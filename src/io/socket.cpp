@@ -22,7 +22,7 @@ void check_at(std::error_code error, const char* what, const endpoint& at) {
     if (error) throw std::system_error(error, what + at.to_string());
 }
 
-// A socket without an owner. Closed by the destructor unless it was given away.
+// A socket that no open_socket owns yet. The destructor closes it, unless give() was called.
 class loose_socket : immovable {
 public:
     loose_socket(context& owner, int family, int type) : owner_(owner) {

@@ -78,7 +78,7 @@ public:
         // controlling terminal.
         const int fd = ::open(path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
         if (fd < 0) return last_error();
-        if (::lseek(fd, 0, SEEK_CUR) < 0) {  // nor does a FIFO or a terminal have offsets
+        if (::lseek(fd, 0, SEEK_CUR) < 0) {  // a FIFO and a terminal have no offsets
             const std::error_code failure = last_error();
             ::close(fd);
             return failure;

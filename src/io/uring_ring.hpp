@@ -1,11 +1,11 @@
 // The io_uring ring: raw system calls, one issuer, deferred task work, provided receive buffers.
 #pragma once
 // Needs kernel 6.1 (SINGLE_ISSUER with DEFER_TASKRUN). The constructor throws on older kernels, and
-// where the system forbids io_uring; a context with backend::automatic then takes epoll. The
+// where the system forbids io_uring; a context with backend::automatic then uses epoll. The
 // kernel's ring starts disabled and belongs to the thread that enables it. For another thread a new
 // ring is made, and pending operations are submitted there. One enter call per turn submits what
-// was started and collects what has completed. Only the answer to a turn's single completion is
-// sent without it.
+// was started and collects what has completed. One exception: the first send that a turn's only
+// completion starts is made by a system call of its own.
 //
 //   uring.cpp             what every turn does: starts operations, waits, and delivers results
 //   uring_accepting.cpp   accepts: from the connections that a multishot request brings

@@ -14,10 +14,10 @@
 //
 // A request may stay silent although its peer is gone. When bytes and a reset (for a local socket:
 // an end) arrive together while the request is being armed, the kernel is woken once for both,
-// takes the bytes, and waits for more. (Measured on Linux 6.18; without the fix of liburing's issue
-// 1549, perhaps whenever both arrive between two turns.) A stream that brings bytes is therefore
-// doubted: the ring looks at it once, a moment later. If its peer is gone, the request is canceled,
-// and the next request tells how the stream ended.
+// takes the bytes, and waits for more. This was measured on Linux 6.18; kernels without the fix of
+// liburing's issue 1549 may do it whenever both arrive between two turns. A stream that brings
+// bytes is therefore doubted: the ring looks at it once, a moment later. If its peer is gone, the
+// request is canceled, and the next request tells how the stream ended.
 
 #include <coppice/io/buffer.hpp>
 #include <coppice/io/internal/operation.hpp>

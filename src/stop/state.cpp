@@ -37,7 +37,7 @@ bool stop_state::stop_possible_above() const noexcept {
                 state = ask.first;
                 continue;
             }
-            // relaxed: it stays so, and no data comes with it
+            // relaxed: it stays true, and no data depends on it
             state->links_->impossible.store(true, relaxed);
             if (open.empty()) break;
             open.back().parent->links_->impossible.store(true, relaxed);

@@ -26,13 +26,13 @@ std::size_t allocations_of(MakeSender make) {
     return count.so_far();
 }
 
-// Runs a sender as sync_wait does; for senders that do not have exactly one value completion.
+// Returns the same count for a sender that need not have exactly one value completion.
 template <class MakeSender>
 std::size_t allocations_of_any(MakeSender make) {
     return allocations_of([&] { return make() | ex::into_variant() | ex::then([](auto&&) {}); });
 }
 
-// As above, if other threads may still be starting, which allocates: the least of many runs.
+// Returns the least count of many runs: other threads may still be starting, which allocates.
 template <class MakeSender>
 std::size_t fewest_allocations_of(MakeSender make) {
     std::size_t fewest = allocations_of(make);
@@ -160,7 +160,7 @@ TEST(allocations, a_small_any_sender_allocates_nothing_and_a_big_one_once) {
     using any = ex::any_sender<ex::completion_signatures<
         ex::set_value_t(int), ex::set_error_t(std::exception_ptr), ex::set_stopped_t()>>;
     static_assert(any::sender_size == 3 * sizeof(void*) && any::operation_size == 128);
-    // As large as fits into both buffers; then one byte more.
+    // `words` fits exactly into both buffers; `more` has one byte too many.
     struct words {
         char bytes[any::sender_size] = {};
     };

@@ -32,7 +32,8 @@ struct d1 {};
 struct d2 {};
 struct d3 {};
 
-// Completes with an int in Dv, an error in De, stopped in Ds; never where the domain is void.
+// Completes with an int in domain Dv, an error in De, or stopped in Ds. Where the domain is void,
+// it has no such completion.
 template <class Dv, class De, class Ds>
 struct ends_in {
     using sender_concept = ex::sender_tag;

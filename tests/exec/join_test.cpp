@@ -118,7 +118,7 @@ TYPED_TEST(join, may_be_destroyed_by_another_thread_while_a_stop_ends_its_childr
     EXPECT_EQ(completions, 1);
 }
 
-// Two concurrent requests of a fused token; the first one passes the stop on.
+// Two threads request a stop of a fused token at once; the first request passes the stop on.
 TYPED_TEST(join, completes_once_under_two_concurrent_stops) {
     for (int round = 0; round != 100; ++round) {
         coppice::inplace_stop_source sources[2];

@@ -1,6 +1,7 @@
 // Plan: an adaptor's function is asked only about the arguments of its own kind of completion
-// [exec.then], [exec.let], [exec.bulk], whatever is asked of the sender. Asking a lambda with
-// `auto` parameters is a problem: to learn what it returns, the compiler instantiates its body.
+// [exec.then], [exec.let], [exec.bulk], whichever question about the sender is asked. A question to
+// a lambda with `auto` parameters is a problem: to learn what it returns, the compiler instantiates
+// its body.
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/bulk.hpp>
 #include <coppice/exec/just.hpp>

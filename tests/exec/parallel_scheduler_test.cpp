@@ -107,7 +107,8 @@ TEST(exec_par_scheduler, a_stop_does_not_hide_the_error_of_a_call) {
                  int);
 }
 
-// A second value completion, of a reference that is never sent, would be ambiguous.
+// The signatures do not name the reference, which is never sent: two value completions would be
+// ambiguous.
 TEST(exec_par_scheduler, a_bulk_sends_a_reference_as_a_copy_with_one_signature) {
     int value = 1;
     auto sndr = ex::schedule(ex::get_parallel_scheduler()) |

@@ -1,6 +1,6 @@
 // Shared by the tests of this room: receivers that record how they were completed.
 #pragma once
-// And senders and schedulers that a test completes itself.
+// It also has senders and schedulers that a test completes itself.
 
 #include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/scheduler.hpp>

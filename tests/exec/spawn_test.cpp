@@ -96,7 +96,7 @@ TYPED_TEST(exec_spawn_with_on_error, may_be_move_only_and_is_destroyed_with_the_
     ex::spawn(hand.get() | ex::then([](int) noexcept {}), this->scope.get_token(),
               [owned = std::make_unique<std::shared_ptr<int>>(std::move(kept)),
                this](int error) noexcept {
-                  EXPECT_EQ(this->scope.outstanding(), 1u);  // before the scope is left
+                  EXPECT_EQ(this->scope.outstanding(), 1u);  // it is still in the scope
                   **owned = error;
                   this->said.push_back(probes::text(**owned));
               });

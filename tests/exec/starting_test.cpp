@@ -51,8 +51,8 @@ TEST(starting, tells_the_next_operation_at_the_same_address_apart) {
     EXPECT_FALSE(first.has_completed());
 }
 
-// Two coroutines, one after the other, whose frames are at one address and differ only in what they
-// note. The first is completed on another thread inside its start, the second on the first's
+// Two coroutines run one after the other. Their frames are at one address and differ only in what
+// they note. The first is completed on another thread inside its start, the second on the first's
 // thread.
 alignas(64) std::byte frame_memory[4096];
 struct both_starts {

@@ -321,7 +321,7 @@ TEST(exec_task_scheduler, a_large_bulk_is_allocated_with_its_allocator) {
     EXPECT_EQ(log.live, 0);
 }
 
-// As before it had a domain of its own: the reference is passed on.
+// Such a bulk passes the reference on, as all did before task_scheduler had a domain of its own.
 TEST(exec_task_scheduler, a_bulk_of_values_that_cannot_be_stored_is_not_transformed) {
     std::unique_ptr<int> value = std::make_unique<int>(1);
     auto sndr = ex::schedule(halves()) |

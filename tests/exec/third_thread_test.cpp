@@ -33,7 +33,7 @@ using coppice::this_thread::sync_wait;
 #if defined(__OPTIMIZE__)
 constexpr int rounds = coppice::test::sanitized ? 20'000 : 100'000;
 #else
-constexpr int rounds = 20'000;  // the developer's loop, and the sanitizers
+constexpr int rounds = 20'000;  // builds for development and sanitizers
 #endif
 
 // Waits for a stop. The first callback deregisters all and completes. If that callback ran before
@@ -68,7 +68,7 @@ public:
         };
         using registration =
             ex::internal::stop_registration<coppice::stop_token_of_t<ex::env_of_t<Rcvr>>, fire>;
-        // The second of the two to add completes the operation.
+        // The second of the two events to arrive completes the operation.
         enum event : unsigned { registered = 1, called = 2, both = 3 };
         void arrive(event now) noexcept {
             const unsigned before = events_.fetch_or(now, coppice::internal::acq_rel);
@@ -105,7 +105,7 @@ public:
         done_.store(false, coppice::internal::relaxed);
         turn_.fetch_add(1, coppice::internal::release);
     }
-    // Blocks until then: the source of the round is in use.
+    // Blocks until that call has returned: until then, it uses the source of the round.
     void wait() {
         while (!done_.load(coppice::internal::acquire)) std::this_thread::yield();
     }

@@ -66,8 +66,7 @@ const char* ends_by(int allowed, Run run) {
     }
     return "no error";
 }
-// From some number of allowed copies on, the error itself arrives; below, the copy's exception
-// does.
+// With enough allowed copies, the error itself arrives; with fewer, the exception of the copy does.
 template <class Run>
 void delivers_the_copys_exception(const char* what, Run run) {
     constexpr int enough = 20;

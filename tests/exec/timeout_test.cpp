@@ -94,7 +94,7 @@ TEST(timeout, a_senders_own_stop_is_not_a_timeout) {
         EXPECT_EQ(fate(ex::timeout(ex::just_stopped(), limit)), 3) << limit.count();
         EXPECT_EQ(fate(ex::timeout(ex::just(1), limit)), 1) << limit.count();
     }
-    // It stops after its end, while the loop that has the timer is busy with it.
+    // The sender stops after the limit, and keeps the loop that has the timer busy until then.
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms), 1ms)), 3);
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms), 1ms) | ex::timeout(1h)), 3);
     EXPECT_EQ(fate(ex::timeout(stops_itself(2ms) | ex::timeout(1h), 1h)), 3);
@@ -136,11 +136,12 @@ TEST(timeout, a_stop_by_a_sender_that_keeps_the_deadline_is_a_timeout) {
                   2)
             << limit.count();
     }
-    // A timeout around it asks for the deadline, so its stop after that looks like a timeout.
+    // The inner timeout asks for the outer one's deadline. So its stop after that deadline looks
+    // like a timeout.
     EXPECT_EQ(fate(stops_itself(3ms) | ex::timeout(1ms) | ex::timeout(2ms)), 2);
-    // The deadline that it keeps is the outer timeout's.
+    // The sender keeps the deadline of the outer timeout, which is the earlier one.
     EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) | ex::timeout(1ms)), 2);
-    // Or it is no timeout's deadline.
+    // The sender keeps a deadline that belongs to no timeout.
     const auto when = ex::monotonic_now() + ex::time_span(1ms);
     EXPECT_EQ(fate(ex::timeout(keeps_its_deadline(), 1h) |
                    ex::write_env(ex::prop(ex::get_deadline, when))),

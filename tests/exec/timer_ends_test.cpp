@@ -135,7 +135,7 @@ TYPED_TEST(timers_of, a_later_deadline_does_not_end_a_timer) {
 
 TYPED_TEST(timers_of, the_end_of_a_timeout_is_no_deadline_that_a_timer_keeps_itself) {
     const auto sch = this->resource.get_scheduler();
-    // A timer that kept it would be stopped, and the value of upon_stopped sent.
+    // If the timer kept the deadline, it would be stopped, and upon_stopped would send a value.
     auto late = ex::timeout(ex::schedule_after(sch, 1h) | ex::upon_stopped([]() noexcept {}), 1ms);
     EXPECT_THROW(sync_wait(std::move(late)), std::system_error);
 }

@@ -40,7 +40,7 @@ struct ignorant {
     void set_stopped() && noexcept {}
 };
 
-// Gives 1 if it was scheduled, 0 if it would have blocked.
+// Sends 1 if it was scheduled, 0 if it would have blocked.
 template <class Sch>
 auto tried(Sch sch) {
     return ex::try_schedule(sch) | ex::then([]() noexcept { return 1; }) |
@@ -94,7 +94,7 @@ TEST(try_schedule, of_a_stopped_receiver_completes_as_stopped) {
     }
 }
 
-// Names a private member: an explicit instantiation may.
+// Gives access to a private member, which an explicit instantiation may name.
 template <class Tag, auto member>
 struct opened {
     friend constexpr auto member_of(Tag) noexcept { return member; }
@@ -159,7 +159,7 @@ void expect_would_block(Sch sch, mutex_queue& queue) {
         EXPECT_TRUE(sent);
     }
     int ran = 0;
-    while (ran == 0) ran = std::get<0>(*sync_wait(tried(sch)));  // a worker may look
+    while (ran == 0) ran = std::get<0>(*sync_wait(tried(sch)));  // a worker may hold the lock
 }
 
 TEST(try_schedule, on_a_queue_that_another_thread_holds_sends_would_block) {

@@ -1,4 +1,4 @@
-#!/usr/bin/python3
+#!/usr/bin/python3 -B
 """The report of scripts/report.py, made from histories with planted figures.
 
   report_test.py SOURCE
@@ -15,9 +15,8 @@ import xml.etree.ElementTree
 
 SOURCE = pathlib.Path(sys.argv.pop() if len(sys.argv) > 1 else __file__ + "/../../..").resolve()
 SCRIPT = SOURCE / "scripts/report.py"
-spec = importlib.util.spec_from_file_location("report", SCRIPT)
-report = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(report)
+sys.path.insert(0, str(SCRIPT.parent))
+import report_pages  # noqa: E402
 
 
 def figure(rival, value, workload="work", unit="ns", better="less", low=None, high=None):
@@ -41,7 +40,8 @@ DOCUMENT = {"id": "Paper", "title": "A paper", "tables": [{
 
 
 def blocks_of(figures, budgets=(), document=None):
-    return report.report({"b": run(figures, budgets)}, [document or DOCUMENT], lambda *_: None)
+    return report_pages.report({"b": run(figures, budgets)}, [document or DOCUMENT],
+                               lambda *_: None)
 
 
 def section(text, heading):
@@ -51,16 +51,16 @@ def section(text, heading):
 
 class Tables(unittest.TestCase):
     def test_a_losing_ratio_is_shown_as_a_loss_in_its_cell_and_at_the_top(self):
-        text = report.as_markdown(blocks_of([figure("ours", 20), figure("rival", 10)]))
+        text = report_pages.as_markdown(blocks_of([figure("ours", 20), figure("rival", 10)]))
         self.assertIn("**20.0; LOSS: 2.00× worse than rival**", text)
         self.assertIn("A table, one: ours: 2.00× worse than rival",
                       section(text, "Where we lose"))
         self.assertIn("“ours is faster”: DOES NOT HOLD", text)
-        page = report.as_html(blocks_of([figure("ours", 20), figure("rival", 10)]))
+        page = report_pages.as_html(blocks_of([figure("ours", 20), figure("rival", 10)]))
         self.assertIn('<td class="loss">20.0; LOSS: 2.00× worse than rival</td>', page)
 
     def test_a_win_is_no_loss(self):
-        text = report.as_markdown(blocks_of([figure("ours", 5), figure("rival", 10)]))
+        text = report_pages.as_markdown(blocks_of([figure("ours", 5), figure("rival", 10)]))
         self.assertIn("5.00; 2.00× better than rival", text)
         self.assertNotIn("LOSS", text)
         self.assertIn("Nowhere", section(text, "Where we lose"))
@@ -68,52 +68,52 @@ class Tables(unittest.TestCase):
 
     def test_where_more_is_better_less_is_the_loss(self):
         more = [figure("ours", 5, better="more"), figure("rival", 10, better="more")]
-        self.assertIn("LOSS: 2.00× worse", report.as_markdown(blocks_of(more)))
+        self.assertIn("LOSS: 2.00× worse", report_pages.as_markdown(blocks_of(more)))
 
     def test_the_best_of_several_rivals_is_what_counts(self):
         document = json.loads(json.dumps(DOCUMENT))
         document["tables"][0]["rows"].append({"who": "rival", "label": "slow"})
         figures = [figure("ours", 20), figure("rival", 10), figure("slow", 90)]
-        text = report.as_markdown(blocks_of(figures, document=document))
+        text = report_pages.as_markdown(blocks_of(figures, document=document))
         self.assertIn("LOSS: 2.00× worse than rival", text)
 
     def test_a_difference_within_three_per_cent_is_level(self):
-        text = report.as_markdown(blocks_of([figure("ours", 10.2), figure("rival", 10)]))
+        text = report_pages.as_markdown(blocks_of([figure("ours", 10.2), figure("rival", 10)]))
         self.assertIn("level with rival", text)
 
     def test_a_difference_within_the_spread_is_said_to_be_one(self):
         figures = [figure("ours", 12, low=9, high=13), figure("rival", 10, low=9, high=11)]
         self.assertIn("LOSS: 1.20× worse than rival; the ranges overlap",
-                      report.as_markdown(blocks_of(figures)))
+                      report_pages.as_markdown(blocks_of(figures)))
 
     def test_a_missing_rival_is_absent_and_no_win(self):
-        text = report.as_markdown(blocks_of([figure("ours", 20)]))
+        text = report_pages.as_markdown(blocks_of([figure("ours", 20)]))
         self.assertIn("| rival | absent |", text)
         self.assertIn("no rival in this run", text)
         self.assertNotIn("better than", text)
         self.assertIn("“ours is faster”: not measured in this run", text)
 
     def test_a_missing_figure_of_ours_is_said_to_be_missing(self):
-        text = report.as_markdown(blocks_of([figure("rival", 20)]))
+        text = report_pages.as_markdown(blocks_of([figure("rival", 20)]))
         self.assertIn("| coppice: ours | not measured |", text)
 
     def test_the_document_stands_beside_with_its_own_figures(self):
-        text = report.as_markdown(blocks_of([figure("ours", 5), figure("rival", 10)]))
+        text = report_pages.as_markdown(blocks_of([figure("ours", 5), figure("rival", 10)]))
         self.assertIn("| the document: theirs | 7.50 |", text)
 
     def test_medians_come_with_their_spread(self):
-        text = report.as_markdown(blocks_of([figure("ours", 5, low=4, high=6)]))
+        text = report_pages.as_markdown(blocks_of([figure("ours", 5, low=4, high=6)]))
         self.assertIn("5.00 [4.00 to 6.00]", text)
 
     def test_what_is_in_no_table_is_listed_at_the_end(self):
-        text = report.as_markdown(blocks_of([figure("odd one", 5, workload="elsewhere")]))
+        text = report_pages.as_markdown(blocks_of([figure("odd one", 5, workload="elsewhere")]))
         self.assertIn("| elsewhere | odd one | 5.00", section(text, "Everything else that was "
                                                               "measured"))
 
     def test_what_was_measured_with_gcc_too_has_a_table_of_its_own(self):
         runs = {"b": run([figure("ours", 5), figure("rival", 10)]),
                 "b-gcc": run([figure("ours", 30), figure("rival", 10)], bench="b-gcc")}
-        text = report.as_markdown(report.report(runs, [DOCUMENT], lambda *_: None))
+        text = report_pages.as_markdown(report_pages.report(runs, [DOCUMENT], lambda *_: None))
         self.assertIn("### A table\n", text)
         self.assertIn("A table (g++), one: ours: 3.00× worse than rival",
                       section(text, "Where we lose"))
@@ -123,7 +123,7 @@ class Tables(unittest.TestCase):
         budgets = [{"budget": "slow", "value": 3, "limit": 2, "sense": "most"},
                    {"budget": "few", "value": 3, "limit": 4, "sense": "least"},
                    {"budget": "fine", "value": 3, "limit": 4, "sense": "most"}]
-        text = section(report.as_markdown(blocks_of([figure("ours", 5)], budgets)),
+        text = section(report_pages.as_markdown(blocks_of([figure("ours", 5)], budgets)),
                        "Promises that were missed")
         self.assertIn("1 of 3 budgets were kept", text)
         self.assertIn("slow: 3.00, at most 2.00", text)
@@ -133,18 +133,18 @@ class Tables(unittest.TestCase):
     def test_a_busy_machine_is_said_to_have_been_one(self):
         for load, said in ((9.0, True), (2.0, False)):
             runs = {"b": run([figure("ours", 5)], load=load, processors=2)}
-            text = report.as_markdown(report.report(runs, [DOCUMENT], lambda *_: None))
+            text = report_pages.as_markdown(report_pages.report(runs, [DOCUMENT], lambda *_: None))
             self.assertEqual("Other programs used the machine during b" in text, said)
 
     def test_a_load_that_was_not_recorded_is_said_to_be_unknown(self):
-        text = report.as_markdown(blocks_of([figure("ours", 5)]))
+        text = report_pages.as_markdown(blocks_of([figure("ours", 5)]))
         self.assertIn("Whether other programs used the machine during b was not recorded", text)
 
     def test_each_benchmark_names_its_machine_and_compiler(self):
         def written(second):
             runs = {"b": run([figure("ours", 5)]),
                     "c": run([figure("ours", 5)], bench="c", compiler="gcc", machine=second)}
-            return report.as_markdown(report.report(runs, [DOCUMENT], lambda *_: None))
+            return report_pages.as_markdown(report_pages.report(runs, [DOCUMENT], lambda *_: None))
         self.assertIn("| b | aaa | 2026-01-01T00:00:00Z | full | clang | a machine |",
                       written("another"))
         self.assertIn("| c | aaa | 2026-01-01T00:00:00Z | full | gcc | another |",
@@ -154,8 +154,8 @@ class Tables(unittest.TestCase):
 
     def test_markup_in_names_is_escaped(self):
         blocks = blocks_of([figure("a<b>|c", 5, workload="elsewhere")])
-        self.assertIn("a&lt;b&gt;|c", report.as_html(blocks))
-        self.assertIn("a<b>\\|c", report.as_markdown(blocks))
+        self.assertIn("a&lt;b&gt;|c", report_pages.as_html(blocks))
+        self.assertIn("a<b>\\|c", report_pages.as_markdown(blocks))
 
 
 class Commands(unittest.TestCase):
@@ -166,7 +166,7 @@ class Commands(unittest.TestCase):
         self.history = self.work / "history.jsonl"
 
     def command(self, *arguments, status=0):
-        done = subprocess.run([sys.executable, SCRIPT, "--history", self.history, *arguments],
+        done = subprocess.run([sys.executable, "-B", SCRIPT, "--history", self.history, *arguments],
                               capture_output=True, text=True)
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout + done.stderr
@@ -251,7 +251,7 @@ class Documents(unittest.TestCase):
 
     def test_its_tables_are_as_many_as_their_titles(self):
         documents = json.loads((SOURCE / "benchmarks/documents.json").read_text())["documents"]
-        names = [report.slug(document["id"] + " " + each["title"])
+        names = [report_pages.slug(document["id"] + " " + each["title"])
                  for document in documents for each in document["tables"]]
         self.assertEqual(len(names), len(set(names)))
 

@@ -146,10 +146,10 @@ TEST(shared_task, a_waiter_with_the_last_copy_waits_until_the_stopped_work_has_e
 }
 
 TEST(shared_task, a_timeout_of_one_waiter_leaves_the_work_to_the_others) {
-    coppice::io::run([&](coppice::io::context& loop) -> task<> {
-        coppice::io::timer timer(loop);
+    coppice::io::run([&](coppice::io::context&) -> task<> {
+        turnstile gate;
         const auto slow = [&]() -> shared_task<int> {
-            co_await timer.wait_for(20ms);
+            co_await gate.wait();
             co_return 3;
         };
         const auto s = slow();
@@ -160,6 +160,7 @@ TEST(shared_task, a_timeout_of_one_waiter_leaves_the_work_to_the_others) {
             expired = e.code() == std::errc::timed_out;
         }
         EXPECT_TRUE(expired);
+        gate.let_pass();
         EXPECT_EQ(co_await s, 3);
     });
 }

@@ -1,10 +1,9 @@
 // contract_batch: lets a thread claim several short contracts at once, if it asks for that.
 #pragma once
-// To claim and to finish take one locked operation each; a batch shares them among its contracts.
+// Claiming and finishing take one locked operation each; a batch shares them among its contracts.
 // The price is latency: a claimed contract waits for those before it in the batch, and no other
 // thread can take it. So the batch adapts: it claims as many contracts as will run within the
 // budget, judged by how long the last ones took, and one at a time if they are long.
-// ones took, run within the budget, and one at a time when they are longer.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/signal/selection_bias.hpp>
@@ -19,9 +18,9 @@ class contract_core;
 
 }  // namespace internal
 
-// Claims several contracts at once for one thread. Threads: one at a time, with one group. Cost of
-// measuring: two clock readings for each batch of long contracts, and for every sixteenth batch of
-// short ones.
+// Claims several contracts at once for one thread. Threads: used by one thread at a time, and with
+// one group only. Cost of measuring: two clock readings for each batch of long contracts, and for
+// every sixteenth batch of short ones.
 class contract_batch {
 public:
     // Limits a batch to contracts that should run within the budget together.

@@ -2,8 +2,8 @@
 #pragma once
 // A contract is a callable that is made once and runs many times. Scheduling it sets a bit. Threads
 // that execute the group find set bits, each by its own bias, and run each contract on one thread
-// at a time. Data and logic are separate: what a contract works on, for example an SPSC queue, is
-// its own business.
+// at a time. Data and logic are separate: the group knows nothing of the data that a contract works
+// on, for example an SPSC queue.
 //
 // What happens to pending contracts:
 //   begin_drain(), drain()
@@ -17,7 +17,7 @@
 //
 // PROTOCOL.md has a table of what each call costs beside the callable.
 //
-// Source: the talk's work contracts; PROTOCOL.md says what is ours.
+// Source: the work contracts of a talk at CppCon 2024; PROTOCOL.md says what is ours.
 
 #include <coppice/contract/batch.hpp>
 #include <coppice/contract/internal/scheduler.hpp>

@@ -16,7 +16,8 @@
 
 namespace coppice::io {
 
-// One piece of memory in a list, in the kernel's form: to receive into, and to send from.
+// Pieces of memory for lists of pieces, in the kernel's form (iovec): a mutable_buffer is received
+// into, a const_buffer is sent from.
 class mutable_buffer {
 public:
     mutable_buffer() noexcept = default;

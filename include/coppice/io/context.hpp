@@ -6,10 +6,10 @@
 //
 // Any thread may run a context, one thread at a time, and a different one the next time. On
 // io_uring a change of threads makes a new ring and starts the pending operations again there,
-// which takes about 0.1 ms. A file operation that the kernel is executing at that moment cannot
-// move, and ends the process. When the old ring ends, the kernel interrupts the thread that ran it:
-// a blocking call in that thread, such as recv() with a time limit, may then fail with EINTR, as it
-// does after a signal.
+// which takes about 0.1 ms. A file operation that the kernel is executing cannot be started again:
+// if one is pending at the change, the process ends with a message. When the old ring ends, the
+// kernel interrupts the thread that ran it: a blocking call in that thread, such as recv() with a
+// time limit, may then fail with EINTR, as it does after a signal.
 //
 // The destructor ends every pending operation with operation_canceled, on the destroying thread,
 // before it returns. Operations that those completions start end the same way. Destroy sockets
@@ -22,14 +22,14 @@
 
 namespace coppice::io {
 
-// Work that a context runs, and timers that it expires: for operations of a program's own. An
-// object derives from one or both, passes the constructor a function, and lives until the function
-// was called.
+// The bases of a program's own operations: work that a context runs, and timers that it expires. An
+// object derives from one or both, and passes a function to the constructor. It must live until
+// that function has been called.
 using internal::operation;
 using internal::timer_entry;
 
-// The part of the operating system that a loop waits in. `automatic` takes io_uring where it works
-// as needed (kernel 6.1), otherwise epoll. `sim` is a simulation.
+// The part of the operating system that a loop waits in. `automatic` chooses io_uring if the kernel
+// has what the library needs (Linux 6.1) and allows it, otherwise epoll. `sim` is a simulation.
 enum class backend { automatic, uring, epoll, sim };
 
 // An event loop.
@@ -61,8 +61,7 @@ public:
     bool drain(internal::duration limit);
     // Makes run() return after the completion that is under way. Stays in effect until restart().
     void stop() noexcept { event_loop::stop(); }
-    // Cancels the effect of stop(), even of a stop() that run() has not noticed yet. Called between
-    // two runs.
+    // Undoes stop(), even a stop() that run() has not noticed yet. Called between two runs.
     void restart() noexcept { event_loop::restart(); }
     // stopped() returns true if stop() is in effect. kind() returns the backend of the loop.
     bool stopped() const noexcept { return event_loop::stopped(); }

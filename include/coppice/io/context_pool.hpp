@@ -48,7 +48,7 @@ private:
         explicit running_loop(backend kind) : loop(kind), guard(loop), end(*this) {}
         void run() noexcept;
 
-        // Posted once.
+        // Posted to the loop at most once, by the first stop() or drain().
         struct end_request : operation {
             explicit end_request(running_loop& l) noexcept : operation(&begin), owner(l) {}
             static void begin(operation* op) noexcept;
@@ -56,7 +56,7 @@ private:
         };
         context loop;
         std::optional<context::work_guard> guard;
-        // Written before `end` is posted.
+        // How long drain() lets pending operations run. Written before `end` is posted.
         internal::duration patience = internal::duration::max();
         end_request end;
         std::thread thread;

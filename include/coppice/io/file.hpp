@@ -1,9 +1,10 @@
 // file: reads and writes a regular file at offsets without blocking the loop.
 #pragma once
-// On io_uring, the kernel's own threads perform what cannot be done at once. On epoll, the
-// process's workers for files do, eight operations at a time (internal/workers.hpp). Any number of
-// operations may be pending on one file. A stop ends an operation that has not begun. Once the
-// kernel reads or writes the memory, the loop waits for the operation, and it ends with its result.
+// On io_uring, the kernel's own threads perform what cannot be done at once. On epoll, a pool of
+// eight worker threads that the whole process shares performs the calls (internal/workers.hpp). Any
+// number of operations may be pending on one file. A stop ends an operation that has not begun.
+// Once the kernel reads or writes the memory, a stop has no effect: the loop waits for the
+// operation, which ends with its result.
 
 #include <coppice/io/initiate.hpp>
 #include <coppice/io/internal/file_requests.hpp>
@@ -29,7 +30,7 @@ enum class open_mode {
 
 // Which part of a file to read.
 struct read_options {
-    std::uint64_t offset = 0;  // where to begin; at or beyond the end there is nothing
+    std::uint64_t offset = 0;  // where to begin; beyond the end, the result is empty
     // In bytes. If the file has more from `offset` on, the error is file_too_large.
     std::size_t size_max = std::size_t{1} << 30;
 };

@@ -65,7 +65,7 @@ using keep_alive_probes = number_option<IPPROTO_TCP, TCP_KEEPCNT>;      // 1 to 
 using user_timeout = number_option<IPPROTO_TCP, TCP_USER_TIMEOUT>;      // milliseconds; 0: default
 using reuse_address = flag_option<SOL_SOCKET, SO_REUSEADDR>;
 using reuse_port = flag_option<SOL_SOCKET, SO_REUSEPORT>;
-using broadcast = flag_option<SOL_SOCKET, SO_BROADCAST>;  // permits sends to all of a network
+using broadcast = flag_option<SOL_SOCKET, SO_BROADCAST>;  // permits sending to broadcast addresses
 using v6_only = flag_option<IPPROTO_IPV6, IPV6_V6ONLY>;
 // In bytes. The kernel doubles the value that is set, for its own overhead, and reports the doubled
 // value.

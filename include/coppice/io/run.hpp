@@ -17,13 +17,13 @@
 // for instance on a pool, comes back to the loop. A timeout finds the loop's timers, even in a task
 // on a scheduler without timers.
 //
-// Stopping: the first signal of `stop_on` is a stop request to the work. At that moment the
-// handlers that were installed before run() come back. A second signal therefore kills a program
-// that does not stop, if the signal killed it before. Only a turn of the loop sees the first
+// Stopping: the first signal of `stop_on` requests a stop of the work and restores the handlers
+// that were installed before run(). A second signal therefore has the effect that it had before
+// run(): by default, it kills a program that does not stop. Only a turn of the loop sees the first
 // signal: while the work computes or blocks on the loop's thread, signals of `stop_on` do nothing.
-// context::stop() on the loop is a stop request too. After it, run() waits for the work alone, and
-// ends everything else with operation_canceled. The work must not call context::restart(): it takes
-// back a stop() that the loop has not seen.
+// context::stop() on the loop requests a stop of the work too. After it, run() waits for the work
+// alone, and ends everything else with operation_canceled. The work must not call
+// context::restart(), which undoes a stop() that the loop has not seen.
 
 #include <coppice/io/context.hpp>
 #include <coppice/io/internal/run_work.hpp>

@@ -1,9 +1,9 @@
 // signal_set: waits for POSIX signals as an operation of a loop.
 #pragma once
-// A handler notes the signal and wakes the loop, whichever thread the kernel runs the handler on. A
-// set therefore works in a program whose threads were started before it, or block the signal. While
-// a set lives, a thread of its own named coppice-signal exists, for signals that all other threads
-// block.
+// A signal handler records the signal and wakes the loop, on whichever thread the kernel runs the
+// handler. A set therefore works whether the program's threads were started before it or block the
+// signal. While any set lives, the library keeps a thread named coppice-signal, which receives the
+// signals that all other threads block.
 
 #include <coppice/io/context.hpp>
 #include <coppice/io/initiate.hpp>
@@ -17,13 +17,13 @@
 namespace coppice::io {
 
 // Receives its signals as long as it lives. Every set that names a signal receives it, in any
-// context. A signal that comes again before it was received counts once. A signal that was pending
-// for the thread that makes the set is received too. When the last set of a signal is destroyed,
-// the handler that was installed before comes back, unless the program has installed another one
-// meanwhile. The previous handler is not called for signals that came while a set lived. A child
-// made by fork() has the handlers from before the sets, and its copies of the sets receive nothing.
-// In a simulation, a set receives what simulation::raise() sends, and the process's own signals are
-// left alone.
+// context. A signal that comes again before it was received counts once. A signal that is already
+// pending for the thread that makes the set is received too. When the last set of a signal is
+// destroyed, the handler that was installed before is restored, unless the program has installed
+// another one meanwhile. The restored handler is not called for signals that came while a set
+// lived. A child made by fork() has the handlers from before the sets, and its copies of the sets
+// receive nothing. In a simulation, a set receives what simulation::raise() sends, and the
+// process's own signals are left alone.
 // Limits: SIGKILL, SIGSTOP, and faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP) cannot be
 // received. A signal sent with pthread_kill to a thread that blocks it stays with that thread.
 // System calls that do not restart (poll, nanosleep) may fail with EINTR on threads that do not

@@ -38,11 +38,11 @@ struct connect_options {
 
 // How an acceptor listens. The defaults suit a server.
 struct acceptor_options {
-    // Makes the defaults.
+    // Makes options that have the values below.
     acceptor_options() noexcept {}
     // Lets several acceptors listen on the port; the kernel distributes connections among them. Set
-    // `first_sharer` on the first of them: it binds alone, so that a port in use is an error even
-    // if its owner shares it, and then opens the port to the others.
+    // `first_sharer` on the first of them: it binds before it shares the port, so that it fails if
+    // the port is in use, even by a program that shares it.
     bool share_port = false;
     bool first_sharer = false;
     int backlog = 4096;  // how many connections may wait to be accepted
@@ -77,10 +77,11 @@ public:
     }
     // Connects to a host by its name, or by its address as text. Tries the addresses of the name as
     // connect_options describes.
-    // Errors: of resolver_category() if the name has no address. If all attempts fail, the first
-    // error that says more than that this machine cannot reach the address family. Cost: allocates.
-    // Lifetime: as above, and the name must outlive the operation. To end it early, use a stop or a
-    // deadline; until it has connected there is nothing for close() to close.
+    // Errors: of resolver_category() if the name has no address. If all attempts fail, the error of
+    // the first one that did not fail merely because this machine cannot reach the address family.
+    // Cost: allocates. Lifetime: as above, and the name must outlive the operation. To end it
+    // early, use a stop or a deadline: close() does not end it, because the socket is not open
+    // until it is connected.
     template <class Token = use_await_t>
         requires(!std::convertible_to<Token, const connect_options&>)
     auto connect(std::string_view host, std::uint16_t port,

@@ -3,8 +3,9 @@
 // An opt-in for scopes in which callbacks come and go millions of times and a stop comes once.
 // Registering and removing are plain stores and loads; request_stop() pays for that with a
 // membarrier of some microseconds (base/internal/asymmetric.hpp). Each of the N slots takes one
-// callback at a time. One thread at a time, the slot's owner, uses a slot; ownership is passed on
-// with an ordering of its own. internal/asymmetric_slots.hpp has the states and the proof.
+// callback at a time. One thread at a time, the slot's owner, uses a slot. A thread that takes over
+// a slot must synchronize with its previous owner, for example through a mutex.
+// internal/asymmetric_slots.hpp has the states and the proof.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/concepts.hpp>

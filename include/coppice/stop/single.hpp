@@ -5,10 +5,10 @@
 // itself, and the source.
 //
 // Source: P3409R1, [stopsource.single], [stoptoken.single], [stopcallback.single]. Beyond the
-// paper: a second callback at a time breaks a precondition there, and stops the process here.
-// Algorithms that pass their token to senders of others own a tolerant_single_stop_source
-// (internal/single_slot.hpp), which accepts any number of callbacks. Tokens of both are of one
-// type; the lowest bit of the token's word tells them apart.
+// paper: a second callback at a time breaks a precondition there, and ends the process here. An
+// algorithm that passes its token to child senders uses a tolerant_single_stop_source
+// (internal/single_slot.hpp), which accepts any number of callbacks. The tokens of both sources
+// have one type; the lowest bit of the token's word says which source it is.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/stop/concepts.hpp>

@@ -73,26 +73,28 @@ private:
     // Subscribes the function made from `init`, or calls it here if a stop was requested.
     template <class Init>
     static stop_subscription make(internal::stop_state& state, Init&& init);
-    // Call it with the lock of the node's stripe, which is not stopped. Here and below the stripe
-    // is passed beside the node, so that taking its lock need not wait until the node has been
-    // read.
+    // Puts the node on the list and returns its handle. Requires the lock of the node's stripe,
+    // which is not stopped, and unlocks it. Here and below the stripe is passed beside the node, so
+    // that taking its lock need not wait until the node has been read.
     static stop_subscription publish(internal::stop_stripe& stripe,
                                      internal::pooled_stop_node& node) noexcept;
     // Frees an unlinked node, whose function is gone, for the next subscription. The caller must be
     // a member of the stripe or hold a handle of the state.
     static void give_back(internal::pooled_stop_node& node) noexcept;
     unsubscribed end(bool wait) noexcept;
-    // Destroys the function of an unlinked node without the lock, and frees the node. Call it with
-    // the lock; returns with it.
+    // Destroys the function of an unlinked node, without holding the lock meanwhile, and frees the
+    // node. Requires the lock; returns with it held.
     static internal::stop_list::flags free(internal::stop_stripe& stripe,
                                            internal::pooled_stop_node& node,
                                            internal::stop_list::flags bits) noexcept;
-    // Call it with the lock. The subscription was ended before, or the request has taken its
-    // function, which is running or has run.
+    // Ends a subscription that is not on the list: it was ended before, or the request has taken
+    // its function, which is running or has run. Requires the lock, with its other bits in `bits`,
+    // and unlocks.
     [[gnu::noinline]] inline unsubscribed end_late(internal::stop_stripe& stripe,
                                                    internal::stop_list::flags bits, bool mine,
                                                    bool wait) noexcept;
-    // Call it with the lock and `bits`. Ends this handle's membership of the stripe, and unlocks.
+    // Ends this handle's membership of the stripe, and unlocks. Requires the lock, with its other
+    // bits in `bits`.
     void detach(internal::stop_stripe& stripe, internal::stop_list::flags bits,
                 std::uint64_t outcome) noexcept;
     internal::stop_list& list() const noexcept { return node_->stripe->list; }
@@ -115,7 +117,7 @@ stop_subscription stop_subscription::make(internal::stop_state& state, Init&& in
         return stop_subscription(nullptr, ran_before);
     }
     internal::pooled_stop_node* node = internal::pop_node(stripe->unused);
-    // A trivial copy runs no foreign code, so it is made under the lock.
+    // A trivial copy runs no user code, so it is made under the lock.
     if (internal::subscribed_function<function>::trivial && node != nullptr) {
         internal::subscribed_function<function>::construct(*node, std::forward<Init>(init));
         return publish(*stripe, *node);

@@ -128,7 +128,7 @@ public:
     // Called by handles. Each does nothing if the slot has another generation, or if it was
     // released.
     void schedule(std::size_t index, std::uint64_t generation) noexcept {
-        __builtin_prefetch(&words_[index / Width], 1);  // both lines come at once
+        __builtin_prefetch(&words_[index / Width], 1);  // so that both lines load at the same time
         if (slots_[index].life.enter(generation) != life_word::entered::yes) return;
         if (planted("contract.schedule_outside")) leave(index);
         set_ready(index);
@@ -209,8 +209,8 @@ public:
                 if (claimed == 0) return no_signal;
                 return index / Width * Width + static_cast<unsigned>(std::countr_zero(claimed));
             }
-            // Step aside only for a runner that changed the word during this exchange: not for a
-            // change during a long run, nor for a thread that only scheduled.
+            // Lets the round step aside only for a runner that changed the word during this
+            // exchange: not for a change during a long run, nor for a thread that only scheduled.
             if (fresh && ((guess ^ seen) >> Width) != 0) round.lost_exchange();
         }
     }

@@ -56,15 +56,16 @@ private:
 class contract_core : immovable {
 public:
     // `seats` is how many workers can sleep; 0 if none ever does. Errors: std::invalid_argument for
-    // a capacity of 0 or above the greatest; what allocation throws.
+    // a capacity of 0 or above 2^32 - 1; what allocation throws.
     contract_core(std::size_t capacity, std::size_t capacity_max, std::size_t seats);
 
     // Relaxed, both: the counts are for information.
     std::size_t capacity() const noexcept { return capacity_.load(relaxed); }
     std::size_t size() const noexcept { return population_.load(relaxed) % one_owner; }
     std::size_t capacity_max() const noexcept { return board_.capacity_max(); }
-    // A number that almost certainly differs between groups. Objects that use it as a key may be
-    // shared if it does not.
+    // A number that almost certainly differs between groups: the key of a thread's round
+    // (thread_rounds.hpp). Two groups with the same number would share that round, which is
+    // harmless.
     std::uint64_t number() const noexcept { return number_; }
     bool is_open() const noexcept {
         // Relaxed: what follows is ordered by itself. A thread that sees the end schedules nothing.

@@ -60,7 +60,8 @@ public:
             if (found == no_signal && !over) sleep_on_seat();
             const bool woken = stand_up(seat);
             if (found != no_signal || over) {
-                // The wake-up was for work that this worker may not have seen.
+                // The waker's work may not be what look() found, so this worker passes the wake-up
+                // on.
                 if (woken && !planted("sleep.keep_wake")) wake_one();
                 return found;
             }

@@ -25,6 +25,7 @@ enum class node_step : unsigned char {
     inside,  // its subgraph must run before its successors
 };
 
+// What a node does when it runs. The edges that leave a condition are weak.
 enum class node_kind : unsigned char { plain, condition, waiting, subgraph };
 
 // The state in which a node was submitted to the pool. Written before the submission.

@@ -107,7 +107,7 @@ private:
     const bool both_;
     bool halted_ = false;  // once set, nothing further is started
     bool late_ = false;    // the deadline has passed
-    bool cut_ = false;     // a way was over before the end of its stream
+    bool cut_ = false;     // a way was halted before the end of its stream
     time_point active_at_{};
     std::error_code failure_;
     inplace_stop_source halt_;

@@ -43,7 +43,7 @@ using coppice::internal::timer_entry;
 using coppice::internal::timer_wheel;
 
 // Threads: any, for post(), drive(), adopt(), close(), now(), and the start of requests. Everything
-// else by the thread that runs the loop, or by one thread while none runs it.
+// else is for the thread that runs the loop, or for one thread while none runs it.
 class [[gnu::visibility("default")]] event_loop : immovable {
 public:
     // Returns the context that this loop is in.
@@ -75,17 +75,16 @@ public:
     // `when`.
     void arm(timer_entry& entry, time_point when) noexcept;
     void disarm(timer_entry& entry) noexcept { wheel_.cancel(entry); }
-    // Returns true inside completions that the context's destructor or drain() forces; they report
-    // operation_canceled.
+    // Returns true during completions that are forced by the context's destructor or by drain();
+    // such completions report operation_canceled.
     bool ending() const noexcept { return ending_; }
 
     // Takes over an open, non-blocking file, and owns it on success. `waits`: reads and writes may
     // have to wait until the file is ready; false for regular files.
     result<descriptor*> adopt(int fd, bool waits = true) noexcept;
-    // Starts an operation. Returns true if it has ended already; complete() will then not be
-    // called.
+    // Starts an operation. Returns true if it has ended already; complete() is not called then.
     [[nodiscard]] bool start(ring_operation& op) noexcept;
-    // Does the same for a caller that is known to be on the loop.
+    // Starts an operation likewise, for a caller that is known to be on the loop.
     [[nodiscard]] bool start_here(ring_operation& op) noexcept;
     // Ends a pending operation early with operation_canceled, unless it ends by itself first.
     void cancel(ring_operation& op) noexcept {

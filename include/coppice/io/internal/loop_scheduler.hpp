@@ -25,7 +25,7 @@ public:
     execution::internal::scheduled_sender<loop_scheduler> schedule() const noexcept {
         return execution::internal::scheduled_sender<loop_scheduler>(*this);
     }
-    // Returns the same sender: posting never blocks and never allocates.
+    // Returns the sender of schedule(), because posting never blocks and never allocates.
     execution::internal::scheduled_sender<loop_scheduler> try_schedule() const noexcept {
         return schedule();
     }
@@ -90,7 +90,8 @@ public:
     using sender_concept = execution::sender_tag;
     explicit timed_sender(const wait_request::arguments& a) noexcept : arguments_(a) {}
 
-    // It completes on the loop's scheduler, which is also the timer for a timeout.
+    // The attributes name the loop's scheduler twice: as the one that the sender completes on, and
+    // as the timer that a timeout around it uses.
     class attrs {
     public:
         explicit attrs(event_loop& loop) noexcept : loop_(&loop) {}

@@ -6,8 +6,9 @@
 // pays nothing.
 //
 // End of a state: its deadline is withdrawn first. If the timer's thread is delivering it at that
-// moment, the end waits until that request has returned. (The request is refused; or it is what
-// ends the state, and then the timer's own thread runs the end and does not wait.)
+// moment, the end waits until that request, which the dead state refuses, has returned. If the
+// delivery itself ends the state, because its request was the last to keep the state alive, then
+// the end runs on the timer's thread and does not wait.
 //
 // End of the process: exit() lets the current delivery finish. Deadlines that are pending then, or
 // set later, never come. A child of fork() delivers inherited deadlines after its first

@@ -145,8 +145,8 @@ private:
         callback_slot::check_free(seen);
         return false;
     }
-    // Undoes a registration that has met a stop. Returns true if it is undone, false if the
-    // requester has claimed the callback.
+    // Takes back a registration after which a stop was seen. Returns true if it is taken back,
+    // false if the requester has claimed the callback.
     [[nodiscard, gnu::noinline, gnu::cold]] bool take_back(std::size_t index,
                                                            slot_callback& callback) const noexcept {
         switch (slots_[index].slot.take_back(callback)) {
@@ -167,11 +167,11 @@ private:
     mutable padded_slot slots_[N];
 };
 
-// A finite source that accepts further callbacks on every slot. Algorithms that pass its tokens to
-// senders of others own one. P3409R1 asks code that is written for any token to register one
-// callback at a time. Senders of others may not know that, nor does
-// let_value(read_env(get_stop_token), f), whose f may use the token twice. Users who name a source
-// own a strict one, where a second callback stops the process; tokens and callbacks are of the same
+// A finite source that accepts further callbacks on every slot. An algorithm that passes its tokens
+// to child senders uses this one. P3409R1 asks code that is written for any token to register one
+// callback at a time. A child sender may be written without that care, and so may
+// let_value(read_env(get_stop_token), f), whose f may use the token twice. A source that a user
+// names is strict: there, a second callback ends the process. Tokens and callbacks are of the same
 // types. The first callback of a slot costs the same as on a finite source, and a stop costs one
 // load more. Further callbacks take a lock. All run on the requester's thread, those in slots
 // first.

@@ -2,25 +2,28 @@
 #pragma once
 // The first callback of a slot is in the slot. The second and further ones of a tolerant source
 // come here: they wait in a chain, which the request runs after the slots. The source has two words
-// for it. A callback needs no extra words: its own two are free while it is in no slot.
+// for it. A callback needs no extra words: its two words, `home` and `function`, are free for links
+// while it is in no slot.
 //
 // Callbacks with the same function are of one kind. The newest of a kind is its leader and keeps
-// the function. The others are its followers; they are doubly linked, because their word for the
-// function is free. The leaders are singly linked. So the removal of a callback takes as many steps
-// as the chain has kinds, however many callbacks there are: only a leader, or the first follower,
-// which the leader points to, has to search for its predecessor. A program has as many kinds as it
-// has types of callbacks.
+// the function. The others are its followers; they are doubly linked, because their word `function`
+// is free for a link. The leaders are singly linked: the way on of a leader is its link to the next
+// leader or, for the last one, to the source's further_callbacks.
 //
-//                 home: an address | what it is           function
-//   nowhere       -                                       the function
-//   leader        its way on: the next leader | next, or  the function
-//                 the source's further_callbacks | last
-//     followed    the first follower | leads              the function
-//   follower      the next one, or itself | follows       the one before it
-//     the first   the same                                the way on of its leader
-//   running       - | running: the requester runs it      the function
-//   done          - | done: it has returned; the          the function
-//                 requester's last touch
+// The removal of a callback takes as many steps as the chain has kinds, however many callbacks
+// there are: only a leader, or the first follower, which the leader points to, has to search for
+// its predecessor. A program has as many kinds as it has types of callbacks.
+//
+//   a callback       its home: an address and a mark         its function
+//   nowhere          -                                       the function
+//   leader           its way on, next or last                the function
+//   leader with      the first follower, leads               the function
+//     followers
+//   first follower   the next follower or itself, follows    the way on of its leader
+//   later follower   the next follower or itself, follows    the follower before it
+//   running          -, running: the requester runs it       the function
+//   done             -, done: it has returned, and the       the function
+//                    requester does not touch it again
 //
 // A callback that is added becomes the leader of its kind, and its kind becomes the first. A
 // request therefore runs the callbacks kind by kind, the newest kind first. That order is not
@@ -28,12 +31,19 @@
 //
 // A callback knows its source only by following the chain to the last leader, which needs the lock.
 // So the lock cannot be in the source; the process has one lock for all chains. Critical sections
-// go from leader to leader and run no foreign code.
+// go from leader to leader and run no user code.
 //
-// The values of a source's word: unused; the newest callback; the newest callback and a mark:
-// watched (way_back.hpp); empty: there were callbacks; farewell, as in a slot. Everything happens
-// under the lock, except the requester's look whether there are callbacks, and the end of a
-// farewell. A registration writes the word and then looks at the flag; the request writes the flag
+// The word of a source is one of these:
+//
+//   unused                 there were never further callbacks
+//   the newest callback    the head of the chain; with the mark `watched` if its remover must act
+//                          for the requester (way_back.hpp)
+//   empty                  there were further callbacks
+//   farewell               as in a slot (slot.hpp)
+//
+// Every access happens under the lock, with two exceptions: the requester's look whether there are
+// callbacks, and the end of a farewell. A registration writes the word and then looks at the flag;
+// the request writes the flag and then looks here. All four are seq_cst (finite_slots.hpp).
 // and then looks here. All four are seq_cst (finite.hpp).
 
 #include <coppice/base/internal/atomic.hpp>
@@ -202,7 +212,7 @@ private:
     }
     static bool has_callback(std::uintptr_t word) noexcept { return (word & ~states) != 0; }
     static bool is_linked(std::uintptr_t home) noexcept { return (home & ~states) != 0; }
-    // Returns the word for a chain that starts with this way on.
+    // Returns the source's word for a chain whose first leader `way_on` links to.
     static std::uintptr_t word_of(std::uintptr_t way_on) noexcept {
         return (way_on & states) == last ? empty : way_on & ~states;
     }
@@ -228,8 +238,8 @@ private:
             leader.home.store(way_on, relaxed);
         }
     }
-    // Called when a follower leaves or becomes a leader: the followers behind it follow `leader`
-    // from now on.
+    // Called when a follower leaves or becomes a leader: makes the followers behind `former` follow
+    // `leader`, whose way on is `way_on`.
     static void lead_rest(slot_callback& leader, const slot_callback& former,
                           std::uintptr_t way_on) noexcept {
         slot_callback* const first = at(former.home.load(relaxed));
@@ -240,8 +250,8 @@ private:
             leader.home.store(address(*first) | leads, relaxed);
         }
     }
-    // Takes a leader out, and makes its first follower the leader. Returns the way on to what
-    // replaced it.
+    // Takes a leader out, and makes its first follower the leader. Returns the link to the leader
+    // that replaced it: to the new one, or the way on if it had no follower.
     [[nodiscard]] static std::uintptr_t depose(const slot_callback& leader) noexcept {
         const std::uintptr_t home = leader.home.load(relaxed);
         if ((home & states) != leads) return home;

@@ -10,7 +10,7 @@
 //
 // Taking the lock is a compare-exchange. Releasing it is a plain store, because no other thread
 // writes the word while it is locked; sleepers.hpp tells how waiting threads are woken. Critical
-// sections are a few instructions long and run no foreign code.
+// sections are a few instructions long and run no user code.
 //
 // The life of a callback, as its node shows it:
 //
@@ -25,9 +25,9 @@
 // still touch the source. As with slots (way_back.hpp), the requester takes the next callback
 // before it marks the previous one as done. If the previous one has removed itself, the list is
 // handed over to the callbacks in it, and bit `away` is set. The thread that removes the last of
-// them then cuts the requester off. If the requester is on its way back already, the remover waits
-// until the bit is cleared. Clearing it is the requester's last access, or comes before the
-// requester's next callback.
+// them then tells the requester not to return to the source. If the requester is returning already,
+// the remover waits until the bit is cleared. Clearing it is the requester's last access, or comes
+// before the requester's next callback.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>

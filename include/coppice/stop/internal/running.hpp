@@ -9,8 +9,8 @@
 // Clearing also prevents a new object at an old address from being mistaken for the old one.
 //
 // Only the way back (way_back.hpp) is shared with other threads. A callback that has removed itself
-// no longer keeps its source while its function goes on. Another thread may then end the last
-// registration, and tells the requester here that it must not come back.
+// no longer keeps its source alive, although its function still runs. Another thread may then end
+// the last registration; it tells the requester, through this frame, not to return to the source.
 
 #include <coppice/base/internal/asymmetric.hpp>
 #include <coppice/base/internal/atomic.hpp>
@@ -46,7 +46,8 @@ public:
 
     // Called before a callback runs.
     void set_callback(void* callback) noexcept { callback_ = callback; }
-    // Called after a callback has returned: was it, or was its source, destroyed meanwhile?
+    // Called after a callback has returned. Return true if the callback, or its source, was
+    // destroyed meanwhile.
     bool callback_gone() const noexcept {
         return callback_ == nullptr && !planted("stop.touch_dead_callback");
     }
@@ -125,8 +126,8 @@ public:
     further_callbacks* further() const noexcept {
         return static_cast<further_callbacks*>(context_);
     }
-    // Returns what the innermost request of this thread has brought along, if it is a request for
-    // `source`, the state of a shared source. Otherwise returns nothing.
+    // Returns what the innermost request of this thread passes on to linked states, if it is a
+    // request for `source`, the state of a shared source. Otherwise returns an empty value.
     static shared_request brought_for(const void* source) noexcept {
         const running_request* const r = innermost();
         return r != nullptr && r->source_ == source ? r->shared() : shared_request{};
@@ -136,8 +137,8 @@ public:
     plain<stop_node*>& rest() noexcept { return way_.rest; }
 
 private:
-    // Values of way::cut: no remover has asked; one has asked; it has decided that they meet, or
-    // not.
+    // Values of way::cut. open: no remover has asked. asked: one has asked, and not decided yet.
+    // meet: the requester comes back to the source, and meets the remover there. gone: it does not.
     static constexpr std::uint32_t open = 0;
     static constexpr std::uint32_t asked = 1;
     static constexpr std::uint32_t meet = 2;

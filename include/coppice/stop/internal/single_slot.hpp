@@ -80,9 +80,10 @@ private:
     mutable callback_slot slot_;
 };
 
-// A single source that accepts further callbacks. Algorithms that pass its token to senders of
-// others own one. The first callback costs the same as on a single source, and a stop costs one
-// load more. Further callbacks take a lock. All run on the requester's thread, the first one first.
+// A single source that accepts further callbacks. An algorithm that passes its token to child
+// senders uses this one. The first callback costs the same as on a single source, and a stop costs
+// one load more. Further callbacks take a lock. All run on the requester's thread, the first one
+// first.
 // Threads and lifetime: as for a single source. Cost: 24 bytes.
 class tolerant_single_stop_source : single_slot {
 public:

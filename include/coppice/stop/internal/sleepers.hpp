@@ -84,7 +84,7 @@ private:
 
 #if defined(COPPICE_MODEL)
 
-// The test of a model owns these and installs them.
+// The test of a model owns and installs an object of this type.
 struct stop_sleepers {
     sleepers callbacks;
     sleepers locks;

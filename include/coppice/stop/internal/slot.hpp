@@ -5,7 +5,8 @@
 //   empty    nothing registered
 //   address  a callback is registered
 //   watched  address and a mark: a callback is registered, and its remover must act for the
-//   requester leaving  a watched callback was removed, and its remover is telling the requester
+//            requester
+//   leaving  a watched callback was removed, and its remover is telling the requester
 //   farewell the remover waits for the requester, which is on its way here
 //   running  a stop was requested, and the callback of this slot runs on the requester's thread
 //   done     a stop was requested, and nothing is left to wait for; final. While another slot is
@@ -27,7 +28,7 @@
 // destructor of the callback waits for `done`, unless it runs inside the callback itself. The store
 // of `done` is the requester's last access to the slot and to the callback; both may be gone after
 // it. way_back.hpp says why a slot is watched. Only one callback may be registered at a time; a
-// second one stops the process, unless the source is tolerant (further.hpp).
+// second one ends the process, unless the source is tolerant (further.hpp).
 //
 // clear subtracts the address, whatever the word holds by then. The three lowest bits of an address
 // are 0, so a state that has replaced it stays readable in those bits, and readers of the state
@@ -164,7 +165,8 @@ public:
         // edge stop.done (acquire): the callback has returned
         return (word_.load(acquire) & running) == done;
     }
-    // Returns true if the callback was claimed and has not returned. Called to end a registration.
+    // Returns true if the callback was claimed and has not returned. May be stale. Called to end a
+    // registration.
     bool is_running() const noexcept { return word_.load(relaxed) == running; }  // a hint
 
     // Returns true if there is nothing to claim. Called by the winning request only.

@@ -27,8 +27,8 @@
 //
 // Linked states may form a chain of any length, so no function here recurses along it. A request
 // that comes from a parent sets the bit and takes its hold at once. If the parent's request came
-// from a parent too, the callbacks run when the parent's do (linked_states). A state that dies
-// because its child has died is ended when the child is.
+// from a parent too, the callbacks run when the parent's do (linked_states). If the end of a child
+// makes its parent dead, the thread that ends the child ends the parent after it.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/check.hpp>
@@ -94,9 +94,10 @@ public:
     bool stop_possible() const noexcept {
         return stop_possible_here() || (asks_parents() && stop_possible_above());
     }
-    // Returns the same without asking parents. False stays false until a parent stops this state,
-    // since only a source makes sources and arms the deadline. In this order, each load shows what
-    // the owners did that the previous load found gone.
+    // Returns true if this state was stopped, or can be without a parent. If it returns false, it
+    // does so until a parent stops this state, because only a source makes sources and sets the
+    // deadline. The order of the loads matters: each one sees what the owners did that the load
+    // before it found gone.
     bool stop_possible_here() const noexcept {
         // edge stop.handle (acquire): what the sources did that are gone is visible
         if (owners_.load(acquire) >= source) return true;
@@ -122,8 +123,8 @@ public:
         if (claimed == claiming::to_run) run_claimed(bits, exceptions, nullptr);
         return claimed != claiming::lost;
     }
-    // Does the same for a callback on a parent. Exceptions go where the parent's request sends
-    // them.
+    // Requests the stop on behalf of a callback on a parent. Exceptions go where the parent's
+    // request sends them.
     void request_from(const stop_state& parent, stop_cause cause) noexcept {
         stop_list::flags bits = 0;
         if (claim(cause, bits) != claiming::to_run) return;
@@ -170,8 +171,8 @@ public:
         if (dying != nullptr) dying->end();
     }
 
-    // Call both with the lock. join() counts one more member. leave() counts one less and unlocks;
-    // it returns an orphaned state to its last member, which must end() it.
+    // Both require the lock. join() counts one more member. leave() counts one less and unlocks; it
+    // returns an orphaned state to its last member, which must end() it.
     static void join(stop_stripe& stripe) noexcept {
         stripe.members.write(stripe.members.read() + 1);
     }
@@ -259,8 +260,8 @@ private:
         return planted("shared.skip_table") ? nullptr : stripes_.table();
     }
 
-    // Call it with the lock and `bits`. Runs the callbacks and gives the hold back. Puts linked
-    // states that this stops into `linked`, or runs them at once if that is nullptr.
+    // Runs the callbacks and gives the hold back. Puts linked states that this stops into `linked`,
+    // or runs them at once if that is nullptr. Requires the lock, with its other bits in `bits`.
     void run_claimed(stop_list::flags bits, exception_sink* exceptions,
                      linked_states* linked) noexcept {
         shared_request context{exceptions, linked};
@@ -279,7 +280,8 @@ private:
         if (release_hold(bits)) end();
     }
 
-    // Call it with the lock and `bits`. Runs the callbacks, newest first, each without the lock.
+    // Runs the callbacks, newest first, each without the lock. Requires the lock, with its other
+    // bits in `bits`.
     static stop_list::flags run_all(stop_stripe& stripe, stop_list::flags bits,
                                     running_request& frame) noexcept {
         while (stop_node* const node = stripe.list.pop()) {
@@ -341,7 +343,8 @@ private:
         return release_hold(bits) ? this : nullptr;
     }
 
-    // Call it with the lock and `bits`. Gives a hold back and unlocks. Returns true if dead.
+    // Gives a hold back and unlocks. Returns true if the state is dead. Requires the lock, with its
+    // other bits in `bits`.
     bool release_hold(stop_list::flags bits) noexcept {
         const std::uint32_t holds = holds_.read() - 1;
         holds_.write(holds);

@@ -8,8 +8,8 @@
 // registration that cannot end yet. There are two cases.
 //
 //   1. The callback that has just run still exists. The requester first claims the next one, and
-//   only
-//      then marks the previous one as done. Until then the destructor of the previous one waits.
+//      only then marks the previous one as done. Until then the destructor of the previous one
+//      waits.
 //   2. The callback has removed itself, and its destructor must not wait. It hands the source
 //      over to the next filled slot, which is marked as watched. The callback in that slot can be
 //      removed as usual, without waiting for a function. But its remover finds the mark, and must
