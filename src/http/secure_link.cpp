@@ -136,7 +136,11 @@ secure_link::next secure_link::decrypt() noexcept {
         return next::go_on;
     }
     loop_.buffers().give(into);
-    if (p.what == io::secure_step::ended) reader_.finish(0);
+    if (p.what == io::secure_step::ended) {
+        // The end is the connection's leave to close the socket: first this side's end goes out.
+        if (ending_ && (!has_told_ || has_output())) return next::wait;
+        reader_.finish(0);
+    }
     return judge(p);
 }
 

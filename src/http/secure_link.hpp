@@ -45,7 +45,8 @@ public:
     // is something; the rest of its record goes out with the next send.
     void cancel(io::internal::ring_operation& op) noexcept;
     // Says the end to the peer, and then shuts down sending, unless something else has failed.
-    // What the socket does not take at once is sent while it is open.
+    // What the socket does not take at once is sent while it is open. A receive ends with the
+    // peer's end only when all of it is sent.
     void say_end() noexcept;
 
     bool is_ready() const noexcept { return ready_; }

@@ -7,8 +7,10 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace coppice::test {
 
@@ -119,6 +121,17 @@ inline const conversation conversations[] = {
          get("/a"),
      "200 7; 200 a"},
 };
+
+// A target in absolute form says how the request is made.
+inline std::vector<conversation> secure_conversations() {
+    std::vector<conversation> all(std::begin(conversations), std::end(conversations));
+    for (conversation& c : all) {
+        if (const std::size_t at = c.sent.find(" http://"); at != c.sent.npos) {
+            c.sent.replace(at, 8, " https://");
+        }
+    }
+    return all;
+}
 
 inline http::router routes() {
     http::router r;

@@ -218,6 +218,35 @@ TEST_P(secure_server, connections_keep_the_certificate_that_they_began_with) {
     }(net.loop, server->local(), *slot));
 }
 
+TEST_P(secure_server, a_request_in_the_clear_ends_the_connection_and_is_not_answered) {
+    running_server server(secure(options_of(GetParam())), routes_of_all_kinds());
+    for (const std::string_view sent : {"GET /plain HTTP/1.1\r\nHost: a\r\n\r\n",
+                                        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "\n", "\x16"}) {
+        client peer(server.port());
+        ASSERT_TRUE(peer.send(sent));
+        peer.finish_sending();
+        bool reset = true;
+        const std::string got = peer.receive_all(&reset);
+        EXPECT_FALSE(reset);
+        // Nothing, or an alert in the clear: it has 7 bytes.
+        EXPECT_TRUE(got.empty() || (got[0] == 21 && got.size() == 7)) << got;
+    }
+    EXPECT_EQ(server->statistics().requests, 0u);
+}
+
+TEST_P(secure_server, a_hello_of_tls_where_nothing_is_encrypted_is_answered_with_400) {
+    running_server server(options_of(GetParam()), routes_of_all_kinds());
+    tls::engine engine(context_of_client(), "localhost");
+    std::string room(tls::engine::room_min, '\0');
+    engine.output(std::as_writable_bytes(std::span(room)));
+    ASSERT_EQ(engine.handshake().what, tls::step::needs_input);
+    client peer(server.port());
+    ASSERT_TRUE(peer.send(std::string_view(room).substr(0, engine.written())));
+    bool reset = true;
+    EXPECT_TRUE(has_status(peer.receive_all(&reset), 400));
+    EXPECT_FALSE(reset);
+}
+
 TEST_P(secure_server, a_connection_counts_for_its_address_before_it_has_shaken_hands) {
     http::server_options o = secure(options_of(GetParam()));
     o.connections_per_address_max = 2;

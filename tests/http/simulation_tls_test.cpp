@@ -1,15 +1,15 @@
 // A server over TLS, and its clients, in one simulation: with faults, and with peers that are slow.
 #include <coppice/execution.hpp>
+#include <coppice/io/option.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/timer.hpp>
 
 #include "conversations.hpp"
-#include "detached.hpp"
 #include "secure_parts.hpp"
+#include "served_world.hpp"
 
+#include <algorithm>
 #include <array>
-#include <functional>
-#include <optional>
 #include <vector>
 
 namespace {
@@ -19,14 +19,6 @@ using namespace coppice::internal;
 using namespace std::chrono_literals;
 using namespace coppice::test;
 namespace ex = coppice::execution;
-
-using talk = std::function<task<>(io::context& loop, const io::endpoint& to)>;
-
-detached converse(io::context& loop, http::server& server, const talk& client, bool& ended) {
-    co_await client(loop, server.local());
-    ended = true;
-    server.drain(10s);
-}
 
 const tls::server_context& usual_server() {
     static const tls::server_context made = context_of_server();
@@ -42,22 +34,11 @@ http::client_options client_in_a_world() {
     return o;
 }
 
-// Runs a server and the client's part until the client has ended.
 http::server_statistics in_a_world(std::uint64_t seed, http::server_options o, http::router routes,
                                    const talk& client, const io::simulated_faults& faults = {}) {
     io::simulation world(seed, faults);
-    bool ended = false;
-    std::optional<http::server> server;
-    o.endpoint = io::loopback(0);
     o.security = usual_server();
-    o.model = http::model::single;
-    o.simulation = &world;
-    o.on_loop = [&](io::context& loop) { converse(loop, *server, client, ended); };
-    server.emplace(std::move(o), std::move(routes));
-    server->run();
-    EXPECT_TRUE(ended) << seed;
-    EXPECT_EQ(server->statistics().open, 0u) << seed;
-    return server->statistics();
+    return serve_in(world, std::move(o), std::move(routes), client);
 }
 
 TEST(secure_server_in_a_simulation, every_kind_of_handler_answers_despite_short_and_late_calls) {
@@ -95,18 +76,6 @@ task<> ask(io::context& loop, io::endpoint to, std::string_view bytes, std::size
     }
 }
 
-// A target in absolute form says how the request is made.
-std::vector<conformance::conversation> secure_conversations() {
-    std::vector<conformance::conversation> all(std::begin(conformance::conversations),
-                                               std::end(conformance::conversations));
-    for (conformance::conversation& c : all) {
-        if (const std::size_t at = c.sent.find(" http://"); at != c.sent.npos) {
-            c.sent.replace(at, 8, " https://");
-        }
-    }
-    return all;
-}
-
 std::string simulate(std::uint64_t seed, const io::simulated_faults& faults,
                      const conformance::conversation& c, std::size_t first, std::size_t others) {
     std::string received;
@@ -119,7 +88,7 @@ std::string simulate(std::uint64_t seed, const io::simulated_faults& faults,
 
 TEST(secure_server_in_a_simulation, the_answers_are_those_in_the_clear_however_bytes_arrive) {
     std::uint64_t seed = 1;
-    for (const conformance::conversation& c : secure_conversations()) {
+    for (const conformance::conversation& c : conformance::secure_conversations()) {
         const std::size_t step = 1 + c.sent.size() / 16;  // each is a handshake
         conformance::every_delivery(c.sent.size(), step, [&](std::size_t first, std::size_t rest) {
             EXPECT_EQ(simulate(++seed, {}, c, first, rest), c.answered)
@@ -133,7 +102,7 @@ TEST(secure_server_in_a_simulation, a_reset_connection_never_gets_a_wrong_answer
     io::simulated_faults faults;
     faults.resets = 100;
     std::uint64_t seed = 1000;
-    for (const conformance::conversation& c : secure_conversations()) {
+    for (const conformance::conversation& c : conformance::secure_conversations()) {
         for (int i = 0; i != 20; ++i) {
             const std::string got = simulate(++seed, faults, c, 1 + c.sent.size() / 3, 70);
             const std::string whole = got.substr(0, got.find("; garbage"));
@@ -188,6 +157,59 @@ TEST(secure_server_in_a_simulation, a_handshake_that_never_ends_has_the_time_of_
             EXPECT_EQ(s.timed_out, 1u) << seed;
             EXPECT_GE(took, 4s) << seed;
             EXPECT_LT(took, 6s) << seed;
+        }
+    }
+}
+
+// Shakes hands by hand, and stops after so many bytes. Gives how many there were.
+enum class stopping { end, reset, silence };
+
+task<std::size_t> shake_in_part(io::context& loop, io::endpoint to, std::size_t most,
+                                stopping how) {
+    tls::engine engine(usual_client(), "127.0.0.1");
+    std::vector<std::byte> room(tls::engine::room_min);
+    std::array<std::byte, 4096> come;
+    io::tcp::socket socket(loop);
+    co_await socket.connect(to);
+    std::size_t sent = 0;
+    std::error_code ec;
+    for (tls::step what = tls::step::needs_input; what == tls::step::needs_input && !ec;) {
+        engine.output(room);
+        what = engine.handshake().what;
+        const std::size_t n = std::min(engine.written(), most - sent);
+        co_await socket.send_all(std::span(room).first(n), use_await[ec]);
+        sent += n;
+        if (n != engine.written() || what != tls::step::needs_input || ec) break;
+        const std::size_t got = co_await socket.receive(come, use_await[ec]);
+        if (got == 0) break;
+        engine.input(std::span(come).first(got));
+    }
+    if (how == stopping::reset) (void)socket.set(io::linger(0s));
+    if (how == stopping::end) socket.shutdown_send();
+    if (how == stopping::reset) co_return sent;
+    while (co_await socket.receive(come, use_await[ec]) != 0 && !ec) {
+    }
+    co_return sent;
+}
+
+TEST(secure_server_in_a_simulation, a_client_that_stops_at_any_byte_of_its_handshake_is_let_go) {
+    std::uint64_t seed = 50;
+    for (const stopping how : {stopping::end, stopping::reset, stopping::silence}) {
+        std::size_t clients = 0, late = 0;
+        const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
+            for (std::size_t n = 0; co_await shake_in_part(loop, to, n, how) == n; ++n, ++clients) {
+            }
+            late = clients + 1;  // the last one has shaken hands, and is idle for too long
+        };
+        http::server_options o;
+        o.timeouts.header = 4s;
+        o.timeouts.idle = 20s;
+        const http::server_statistics s = in_a_world(++seed, o, routes_of_all_kinds(), client);
+        EXPECT_GT(clients, 300u);
+        EXPECT_EQ(s.accepted, clients + 1);
+        EXPECT_EQ(s.requests, 0u);
+        if (how == stopping::silence) {
+            EXPECT_EQ(s.timed_out, late);
         }
     }
 }

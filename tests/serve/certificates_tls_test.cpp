@@ -1,6 +1,11 @@
 // coppice-serve over TLS: its certificates, by the names of hosts, and their reload at SIGHUP; with
 // curl, if that is installed.
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/http/client.hpp>
+#include <coppice/tls.hpp>
+
 #include "certificates.hpp"
+#include "detached.hpp"
 #include "served.hpp"
 
 #include <gtest/gtest.h>
@@ -9,11 +14,14 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 namespace {
 
+using namespace coppice;
+using namespace coppice::internal;
 namespace fs = std::filesystem;
 using coppice::test::authority;
 
@@ -108,6 +116,58 @@ TEST_F(serve_certificates, are_read_again_at_sighup_and_no_request_fails) {
     EXPECT_EQ(ask("new.example", port), "Hello, World! 0");
     asker.join();
     EXPECT_EQ(many, " 0");
+    s.signal(SIGTERM);
+    EXPECT_EQ(s.exit_status(), 0);
+}
+
+// Asks over a new connection each time, until told to end. Counts what has failed.
+task<> ask_until(io::context& loop, tls::client_context trust, std::string url,
+                 const atomic<bool>& enough, atomic<int>& answers, int& failures) {
+    http::client_options o;
+    o.security = trust;
+    while (!enough.load(relaxed)) {
+        http::client client(loop, o);
+        try {
+            const http::client_response got = co_await client.get(url);
+            if (got.body() != "Hello, World!") ++failures;
+        } catch (const std::system_error& error) {
+            ++failures;
+            ADD_FAILURE() << error.what();
+        }
+        answers.fetch_add(1, relaxed);
+    }
+}
+
+TEST_F(serve_certificates, are_read_again_while_clients_connect_and_no_handshake_fails) {
+    issue("a", "localhost");
+    coppice::test::served s(COPPICE_SERVE, flags({"a"}));
+    ASSERT_NE(s.port(), 0);
+    const std::string url = "https://localhost:" + std::to_string(s.secure_port()) + "/plaintext";
+    const tls::client_context trust({.system_authorities = false, .authorities = issuer.pem()});
+    atomic<bool> enough{false};
+    atomic<int> answers{0};
+    int failures[2] = {};
+    std::vector<std::thread> askers;
+    for (int& failed : failures) {
+        askers.emplace_back([&] {
+            io::context loop;
+            const auto asking = [&]() -> coppice::test::detached {
+                co_await ask_until(loop, trust, url, enough, answers, failed);
+            };
+            asking();
+            loop.run();
+        });
+    }
+    for (int i = 0; i != 20; ++i) {
+        issue("a", "localhost");
+        s.signal(SIGHUP);
+        EXPECT_EQ(s.err_line(), "coppice-serve: SIGHUP: opened again");
+        const int before = answers.load(relaxed);
+        while (answers.load(relaxed) < before + 4) std::this_thread::yield();
+    }
+    enough.store(true, relaxed);
+    for (std::thread& asker : askers) asker.join();
+    EXPECT_EQ(failures[0] + failures[1], 0);
     s.signal(SIGTERM);
     EXPECT_EQ(s.exit_status(), 0);
 }
