@@ -1,4 +1,4 @@
-// What the tests of HTTP over TLS share: certificates, and who trusts them.
+// What the tests of HTTP over TLS share: certificates, and contexts that trust them.
 #pragma once
 
 #include <coppice/http/client.hpp>

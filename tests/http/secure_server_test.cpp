@@ -101,7 +101,9 @@ TEST(a_server_behind_the_seam, answers_as_in_the_clear_wherever_the_encrypted_by
                 const answers got(received, c.sent);
                 EXPECT_EQ(got.text, c.answered)
                     << c.section << "; pieces of " << first << " and " << others;
-                if (c.answered.ends_with("close")) EXPECT_TRUE(got.ended) << c.section;
+                if (c.answered.ends_with("close")) {
+                    EXPECT_TRUE(got.ended) << c.section;
+                }
             }
         };
         (void)in_a_world(++seed, {}, conformance::routes(), client);
