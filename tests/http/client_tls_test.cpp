@@ -1,4 +1,5 @@
 // http::client over TLS: what it trusts, what it refuses, and how connections end.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/io/timer.hpp>
 
@@ -10,6 +11,7 @@
 namespace {
 
 using namespace coppice;
+using namespace coppice::internal;
 using namespace std::chrono_literals;
 using namespace coppice::test;
 namespace ex = coppice::execution;
@@ -70,14 +72,19 @@ TEST_P(secure_client_on, an_https_url_needs_a_security) {
 TEST_P(secure_client_on, a_redirect_may_lead_into_tls_and_not_out_of_it) {
     http::server_options o = options_of(every_way[0]);
     o.more_listeners.push_back({io::loopback(0), context_of_server()});
-    std::string in_the_clear, encrypted;
+    atomic<unsigned> in_the_clear{0}, encrypted{0};  // ports; a request comes later
     http::router r = routes_of_all_kinds();
-    r.get("/up", [&](http::request&) { return http::response(302).add("Location", encrypted); });
-    r.get("/down",
-          [&](http::request&) { return http::response(302).add("Location", in_the_clear); });
+    r.get("/up", [&](http::request&) {
+        const std::string port = std::to_string(encrypted.load(relaxed));
+        return http::response(302).add("Location", "https://127.0.0.1:" + port + "/plain");
+    });
+    r.get("/down", [&](http::request&) {
+        const std::string port = std::to_string(in_the_clear.load(relaxed));
+        return http::response(302).add("Location", "http://127.0.0.1:" + port + "/plain");
+    });
     running_server server(std::move(o), std::move(r));
-    in_the_clear = "http://127.0.0.1:" + std::to_string(server->port(0)) + "/plain";
-    encrypted = "https://127.0.0.1:" + std::to_string(server->port(1)) + "/plain";
+    in_the_clear.store(server->port(0), relaxed);
+    encrypted.store(server->port(1), relaxed);
     network net(GetParam());
     net.run([](io::context& loop, http::server& s) -> task<> {
         http::client_options options = secure_client();
