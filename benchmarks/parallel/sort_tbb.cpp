@@ -1,29 +1,15 @@
 // oneTBB's parallel_sort, and libstdc++'s parallel algorithms, which run on oneTBB.
 #include "sort_rivals.hpp"
+#include "tbb_arena.hpp"
 
-#include <tbb/global_control.h>
 #include <tbb/parallel_sort.h>
-#include <tbb/task_arena.h>
 
 #include <algorithm>
 #include <execution>
-#include <memory>
 
 namespace bench_parallel {
 
 namespace {
-
-tbb::task_arena& arena(std::size_t threads) {
-    static std::unique_ptr<tbb::global_control> limit;
-    static std::unique_ptr<tbb::task_arena> kept;
-    if (kept == nullptr || static_cast<std::size_t>(kept->max_concurrency()) != threads) {
-        kept.reset();
-        limit = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
-                                                      threads);
-        kept = std::make_unique<tbb::task_arena>(static_cast<int>(threads), 1);
-    }
-    return *kept;
-}
 
 template <class T>
 bool run_tbb(kind k, std::size_t threads, data<T>& d, const T&) {

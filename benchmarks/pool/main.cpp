@@ -1,8 +1,8 @@
 // bench_pool: chapter 6 of the thesis (documents.json) as a report; then the budgets, each ratio by
 // a contest of its own, in which the two contenders alternate.
-#include "companion.hpp"
 #include "rivals.hpp"
 
+#include "../companion.hpp"
 #include "../harness.hpp"
 
 #include <coppice/pool/thread_pool.hpp>
@@ -100,11 +100,11 @@ bool run_tiny(const contest& c) {
 }
 
 // One of the two workloads of an OpenMP runtime's program.
-[[maybe_unused]] contender openmp(const std::shared_ptr<companion>& runtime, const char* program,
-                                  const char* name, const char* workload) {
+[[maybe_unused]] contender openmp(const std::shared_ptr<bench::companion>& runtime,
+                                  const char* program, const char* name, const char* workload) {
     return {name,
             [runtime, workload](std::size_t threads, std::size_t size) {
-                return runtime->run(workload, threads, size);
+                return runtime->run(workload, threads, size).result;
             },
             program};
 }
@@ -121,12 +121,12 @@ std::vector<contest> contests() {
     submit = {{"oneTBB enqueue", submit_tbb}};
 #endif
 #ifdef BENCH_LIBOMP
-    const auto libomp = std::make_shared<companion>(BENCH_LIBOMP);
+    const auto libomp = std::make_shared<bench::companion>(BENCH_LIBOMP);
     fib.push_back(openmp(libomp, BENCH_LIBOMP, "OpenMP tasks (libomp)", "fib"));
     matmul.push_back(openmp(libomp, BENCH_LIBOMP, "OpenMP for (libomp)", "matmul"));
 #endif
 #ifdef BENCH_LIBGOMP
-    const auto libgomp = std::make_shared<companion>(BENCH_LIBGOMP);
+    const auto libgomp = std::make_shared<bench::companion>(BENCH_LIBGOMP);
     fib.push_back(openmp(libgomp, BENCH_LIBGOMP, "OpenMP tasks (libgomp)", "fib"));
     matmul.push_back(openmp(libgomp, BENCH_LIBGOMP, "OpenMP for (libgomp)", "matmul"));
 #endif

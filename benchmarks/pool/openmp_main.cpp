@@ -1,6 +1,8 @@
 // A separate program for each OpenMP runtime: two runtimes cannot share a process.
 //   bench_openmp_NAME WORKLOAD THREADS SIZE    does it once
 //   bench_openmp_NAME                          reads such lines, and answers each with its result
+//                                              and its time in nanoseconds
+#include "../harness.hpp"
 #include "rivals.hpp"
 
 #include <cstdio>
@@ -10,6 +12,7 @@
 namespace {
 
 bool answer(const char* workload, std::size_t threads, std::size_t size) {
+    const double begin = bench::now(false);
     std::uint64_t result = 0;
     if (std::strcmp(workload, "fib") == 0) {
         result = bench_pool::fib_openmp(threads, size);
@@ -18,7 +21,7 @@ bool answer(const char* workload, std::size_t threads, std::size_t size) {
     } else {
         return false;
     }
-    std::printf("%llu\n", static_cast<unsigned long long>(result));
+    std::printf("%llu %.0f\n", static_cast<unsigned long long>(result), bench::now(false) - begin);
     std::fflush(stdout);
     return true;
 }

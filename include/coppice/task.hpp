@@ -2,7 +2,6 @@
 #pragma once
 
 #include <coppice/task/for_each_bounded.hpp>
-#include <coppice/task/frame_pool.hpp>
 #include <coppice/task/shared_task.hpp>
 #include <coppice/task/task.hpp>
 #include <coppice/task/wait_for_tasks.hpp>

@@ -39,7 +39,7 @@ bool light_fences_are_free() noexcept {
 
 void heavy_fence() noexcept {
     if (asymmetric()) {
-        // Light fences rely on the call by now. Without it, wake-ups and stops would be lost.
+        // Light fences already rely on this call. Without it, wake-ups and stops would be lost.
         COPPICE_CHECK(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED),
                       "membarrier(2) was forbidden after the program had started");
     } else {

@@ -44,6 +44,7 @@ public:
     void retire(process_timer_node& node) noexcept {
         std::unique_lock lock(mutex_);
         take_back(node, lock);
+        if (node.queued_) erase(node);  // its function may have armed it while this waited
         // On the timer's own thread, inside the delivery: the delivery must not touch it again.
         if (delivering_ == &node) delivering_ = nullptr;
     }

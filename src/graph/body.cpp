@@ -47,8 +47,9 @@ void graph_body::add(graph_node& node, node_details& details) noexcept {
 
 void graph_body::connect(graph_node& from, graph_node& to) {
     check_idle();
-    COPPICE_CHECK(from.body == this && to.body == this,
-                  "task_graph: an edge between nodes of different graphs");
+    COPPICE_CHECK(
+        from.body == this && to.body == this,
+        "task_graph: an edge between nodes of different graphs: connect nodes of one graph");
     void* const memory = details_memory_.allocate(sizeof(graph_edge), alignof(graph_edge));
     graph_edge* const edge = ::new (memory) graph_edge{&to};
     node_details& details = details_of(from);

@@ -104,7 +104,8 @@ void graph_body::dump(std::ostream& out) const {
 }
 
 void graph_root::keep_profile(std::size_t events) {
-    COPPICE_CHECK(turn.try_lock(), "task_graph::profile() was called while the graph runs");
+    COPPICE_CHECK(turn.try_lock(),
+                  "task_graph::profile() was called while the graph runs: wait for its run first");
     profile = events == 0 ? nullptr : std::make_unique<graph_profile>(events);
 }
 

@@ -114,7 +114,8 @@ client_call& client_tasks::call_of(client_opened& made) noexcept {
 
 task<std::string_view> client_answer::read() {
     COPPICE_CHECK(opened_ != nullptr,
-                  "client_answer::read() was called on an answer that was moved from");
+                  "client_answer::read() was called on an answer that was moved from: use the "
+                  "answer that it was moved to");
     const std::string_view piece = co_await opened_->call.read();
     if (piece.empty() && trailers_.empty()) trailers_ = std::move(opened_->call.answer().trailers_);
     co_return piece;

@@ -47,7 +47,7 @@ void incoming_body::keep(std::size_t bytes) {
 }
 
 incoming_body::turn_to_read::turn_to_read(incoming_body& body) : body_(&body) {
-    const std::lock_guard lock(body.turns_);  // a wrong program reads on two threads
+    const std::lock_guard lock(body.turns_);  // an incorrect program may read on two threads
     if (body.reading_) {
         throw std::logic_error(
             "a body is read twice at the same time: await one read() before the next");

@@ -74,7 +74,8 @@ void path_parameters::push_back(path_parameter parameter) noexcept {
 }
 
 response::response(int status) noexcept : status_(status) {
-    COPPICE_CHECK(status >= 100 && status <= 599, "a response's status is out of range");
+    COPPICE_CHECK(status >= 100 && status <= 599,
+                  "a response's status is out of range: it is 100 to 599");
 }
 
 response response::text(static_text body, int status) noexcept {
@@ -116,7 +117,8 @@ response& response::body(std::shared_ptr<body_source> source) & noexcept {
 }
 
 response& response::with_status(int code) & noexcept {
-    COPPICE_CHECK(code >= 100 && code <= 599, "a response's status is out of range");
+    COPPICE_CHECK(code >= 100 && code <= 599,
+                  "a response's status is out of range: it is 100 to 599");
     status_ = code;
     return *this;
 }

@@ -55,7 +55,8 @@ std::string wanted(const value_form& form) {
 
 status_error::status_error(int status, const std::string& text)
     : std::runtime_error(text), status_(status) {
-    COPPICE_CHECK(status >= 200 && status <= 599, "the status of a status_error is out of range");
+    COPPICE_CHECK(status >= 200 && status <= 599,
+                  "the status of a status_error is out of range: it is 200 to 599");
 }
 
 status_error bad_request(const std::string& text) {

@@ -199,7 +199,7 @@ server::server(server_options options, router routes)
 }
 
 server::~server() {
-    COPPICE_CHECK(!shared_->running, "a server was destroyed inside run()");
+    COPPICE_CHECK(!shared_->running, "a server was destroyed inside run(): let run() return first");
 }
 
 std::uint16_t server::port(std::size_t listener) const noexcept {
@@ -216,7 +216,9 @@ io::backend server::backend() const noexcept {
 }
 
 void server::run() {
-    COPPICE_CHECK(!shared_->running, "server::run() was called while the server was running");
+    COPPICE_CHECK(
+        !shared_->running,
+        "server::run() was called while the server was running: one thread at a time may call it");
     shared_->running = true;
     auto& loops = shared_->loops;
     try {
@@ -258,7 +260,7 @@ server_statistics server::statistics() const {
     server_statistics s;
     for (const auto& l : shared_->loops) {
         const loop_counts& c = l->counts;
-        // read before accepted, so never more than it
+        // Read before `accepted`, so that it never exceeds it.
         const std::uint64_t closed = c.closed.read();
         const std::uint64_t open = c.accepted.read() - closed;
         s.accepted += open + closed;

@@ -1,7 +1,7 @@
 // session: a coroutine that owns itself.
 #pragma once
 
-#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/internal/frame_pool.hpp>
 
 #include <coroutine>
 #include <cstddef>

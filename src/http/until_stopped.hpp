@@ -12,7 +12,7 @@
 #include <coppice/exec/timed_scheduler.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/stop/inplace.hpp>
-#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/internal/frame_pool.hpp>
 #include <coppice/task/task.hpp>
 
 #include <concepts>

@@ -14,8 +14,10 @@ copying::copying(const arguments& a, bool both) noexcept
       both_(both),
       there_(*this, *a.target, *a.to),
       back_(*this, *a.to, *a.target) {
-    COPPICE_CHECK(&a.target->owner() == &a.to->owner(), "a copy between streams of two contexts");
-    COPPICE_CHECK(!both || a.target != a.to, "a copy both ways between a stream and itself");
+    COPPICE_CHECK(&a.target->owner() == &a.to->owner(),
+                  "a copy between streams of two contexts: open both on one context");
+    COPPICE_CHECK(!both || a.target != a.to,
+                  "a copy both ways between a stream and itself: pass two streams");
     back_.over = !both;
 }
 

@@ -51,8 +51,10 @@ event_loop::event_loop(std::unique_ptr<simulation> own, simulation* world, uring
 event_loop::~event_loop() = default;
 
 void event_loop::end() noexcept {
-    COPPICE_CHECK(!is_current(), "an io::context was destroyed inside its own run()");
-    COPPICE_CHECK(guards_.load(relaxed) == 0, "an io::context was destroyed under a work_guard");
+    COPPICE_CHECK(!is_current(),
+                  "an io::context was destroyed inside its own run(): let run() return first");
+    COPPICE_CHECK(guards_.load(relaxed) == 0,
+                  "an io::context was destroyed under a work_guard: destroy the guard first");
     const broken_pipe_block signals;
     const no_fork_context none;
     calls_.wait();
@@ -115,7 +117,9 @@ void event_loop::end_pending() noexcept {
 }
 
 bool event_loop::run_until(time_point limit, until_idle guards) {
-    COPPICE_CHECK(current() == nullptr, "io::context::run() was called inside a running loop");
+    COPPICE_CHECK(
+        current() == nullptr,
+        "io::context::run() was called inside a running loop: await the work there instead");
     const broken_pipe_block signals;
     const no_fork_context none;  // the loop's work does not belong to the caller
     ownership_.take([this] { ring_->wake(); });
@@ -305,7 +309,7 @@ void descriptor::close_late(operation* op) noexcept {
 }
 
 void event_loop::close_here(descriptor& d) noexcept {
-    COPPICE_CHECK(!d.closing, "a descriptor was closed twice");
+    COPPICE_CHECK(!d.closing, "a descriptor was closed twice: the first owner has closed it");
     ++d.generation;  // operations that were posted and not yet started will find it closed
     if (d.idle()) {
         recycle(d);

@@ -68,7 +68,9 @@ public:
         fd_.fd = fd;
         constexpr std::uint32_t needed = feature_single_mmap | feature_nodrop | feature_ext_arg;
         if ((p.features & needed) != needed) {
-            throw std::system_error(ENOSYS, std::system_category(), "io_uring is too old");
+            throw std::system_error(
+                ENOSYS, std::system_category(),
+                "the kernel's io_uring is too old: it lacks SINGLE_MMAP, NODROP, or EXT_ARG");
         }
         probe();
         map(p);

@@ -32,7 +32,9 @@ contract_pool::contract_pool(std::size_t threads, std::size_t capacity) : group_
 }
 
 contract_pool::~contract_pool() {
-    COPPICE_CHECK(!is_current(), "a contract_pool was destroyed on one of its own workers");
+    COPPICE_CHECK(
+        !is_current(),
+        "a contract_pool was destroyed on one of its own workers: destroy it on another thread");
     request_stop();
     for (std::thread& each : threads_) each.join();
     timers_.end_watch();

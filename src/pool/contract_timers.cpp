@@ -39,6 +39,7 @@ void contract_timers::arm(contract_timer& timer, std::int64_t when, std::int64_t
             watch(ended);
             break;
         case timer_shard::armed::ended:
+            if (!timer.stopped.read()) timer.give_notice();
             ended.push_back(&timer);
             break;
     }
@@ -63,6 +64,7 @@ void contract_timers::stop_all() noexcept {
     entry_.close();
     entry_.wait();
     item_chain ended;
+    take_late(ended);
     wheel_.take_all(wheel_user::other, ended);
     enqueue(group_, ended);
 }
@@ -72,38 +74,109 @@ void contract_timers::end_watch() noexcept {
     entry_.wait();
 }
 
-// Sets the alarm for the earliest tick, unless it is set that early already. If the system has no
-// thread for the process's timer, no timer of the wheel can be served, so all are stopped.
+// Called with the mutex. Sets the alarm, unless it is set that early already. Errors:
+// std::system_error if the system has no thread for the process's timer.
+void contract_timers::set_alarm(std::uint64_t tick) {
+    if (tick >= alarm_at_) return;
+    alarm_.arm(pool_timers::nanoseconds_of(tick));
+    alarm_at_ = tick;
+}
+
+// Has the earliest tick watched, unless it is already. If the system has no thread for the
+// process's timer, no timer of the wheel can be served, so all are stopped.
 void contract_timers::watch(item_chain& ended) noexcept {
     try {
         const std::lock_guard lock(watch_mutex_);
         const std::uint64_t next = wheel_.next();
-        if (next >= watched_) return;
-        alarm_.arm(pool_timers::nanoseconds_of(next));
-        watched_ = next;
+        if (watched_ == in_round) {
+            if (next != timer_shard::never) set_alarm(next + patience);
+        } else if (next < watched_) {
+            alarm_.arm(pool_timers::nanoseconds_of(next));
+            watched_ = alarm_at_ = next;
+        }
     } catch (const std::system_error&) {
         wheel_.take_all(wheel_user::other, ended);
+    }
+}
+
+// Called when the alarm rings. Says what the caller must do.
+contract_timers::task contract_timers::begin_round(std::uint64_t now) noexcept {
+    const std::lock_guard lock(watch_mutex_);
+    alarm_at_ = timer_shard::never;
+    if (watched_ == in_round) return task::tell_late;
+    if (watched_ > now) {  // the round was in time, or a later time was set while this began
+        if (watched_ != timer_shard::never) set_alarm(watched_);
+        return task::nothing;
+    }
+    watched_ = in_round;
+    set_alarm(now + patience);
+    return task::enqueue_round;
+}
+
+// Called on the thread of the process's timer, when a round may be late.
+void contract_timers::tell_late(std::uint64_t now) noexcept {
+    item_chain due;
+    item_chain told;
+    wheel_.take_due(now, wheel_user::other, due);
+    tell(due, told);
+    const std::lock_guard lock(watch_mutex_);
+    const bool some = !told.empty();
+    late_.append(static_cast<item_chain&&>(told));
+    if (watched_ != in_round) {
+        // The round has ended while this ran, and has not seen these timers. Another one begins.
+        if (some && watched_ > now) watched_ = now;
+        if (watched_ != timer_shard::never) set_alarm(watched_);
+        return;
+    }
+    const std::uint64_t next = wheel_.next();
+    if (next <= now) {
+        set_alarm(now);  // more are due; other nodes of the process's timer get their turn
+    } else if (next != timer_shard::never) {
+        set_alarm(next + patience);
     }
 }
 
 // Called on the thread of the process's timer.
 void contract_timers::alarm::ring(process_timer_node& node) noexcept {
     contract_timers& timers = static_cast<alarm&>(node).timers;
-    {
-        const std::lock_guard lock(timers.watch_mutex_);
-        if (timers.watched_ == in_round) return;  // it was set again while this began
-        timers.watched_ = in_round;
+    if (!timers.entry_.enter()) return;  // the workers stop the timers
+    const auto now = pool_timers::tick_at(monotonic_clock().now().time_since_epoch().count());
+    switch (timers.begin_round(now)) {
+        case task::nothing:
+            break;
+        case task::enqueue_round:
+            // If the group has ended, the workers stop the timers.
+            (void)timers.group_.enqueue_if_open(timers.round_);
+            break;
+        case task::tell_late:
+            timers.tell_late(now);
+            break;
     }
-    // If the group has ended, the workers stop the timers.
-    (void)timers.group_.enqueue_if_open(timers.round_);
+    timers.entry_.leave();
+}
+
+void contract_timers::take_late(item_chain& ended) noexcept {
+    const std::lock_guard lock(watch_mutex_);
+    ended.append(static_cast<item_chain&&>(late_));
+}
+
+// Gives the notices of timers that are due, and moves them to `told`.
+void contract_timers::tell(item_chain& due, item_chain& told) noexcept {
+    while (work_item* const item = due.pop_front()) {
+        static_cast<contract_timer*>(item)->give_notice();
+        told.push_back(item);
+    }
 }
 
 // Called by a thread that executes the group.
 void contract_timers::round::serve(contract_item* item) noexcept {
     contract_timers& timers = static_cast<round*>(item)->timers;
     const auto now = pool_timers::tick_at(monotonic_clock().now().time_since_epoch().count());
+    item_chain due;
     item_chain ended;
-    timers.wheel_.take_due(now, wheel_user::other, ended);
+    timers.take_late(ended);
+    timers.wheel_.take_due(now, wheel_user::other, due);
+    tell(due, ended);
     enqueue(timers.group_, ended);
     if (timers.wheel_.next() <= now) {
         // More timers are due. Contracts get their turn before the next round.
@@ -112,6 +185,7 @@ void contract_timers::round::serve(contract_item* item) noexcept {
     }
     {
         const std::lock_guard lock(timers.watch_mutex_);
+        ended.append(static_cast<item_chain&&>(timers.late_));
         timers.watched_ = timer_shard::never;
     }
     timers.watch(ended);

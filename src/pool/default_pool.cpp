@@ -44,7 +44,8 @@ struct default_pool_state {
     }
     void check_unused() const {
         COPPICE_CHECK(pool.load(relaxed) == nullptr,  // relaxed: under the lock
-                      "set_default_pool() was called after the default pool was first used");
+                      "set_default_pool() was called after the default pool was first used: call "
+                      "it at the beginning of main()");
     }
 
     std::mutex mutex;

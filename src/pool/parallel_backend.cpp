@@ -85,7 +85,9 @@ namespace coppice::execution {
 
 parallel_scheduler get_parallel_scheduler() {
     auto backend = parallel_scheduler_replacement::query_parallel_scheduler_backend();
-    COPPICE_CHECK(backend != nullptr, "there is no backend for the parallel scheduler");
+    COPPICE_CHECK(backend != nullptr,
+                  "there is no backend for the parallel scheduler: "
+                  "query_parallel_scheduler_backend() returned none");
     return parallel_scheduler(std::move(backend));
 }
 

@@ -1,6 +1,6 @@
-// The slow paths of task/frame_pool.hpp: the system allocator, and the end of a thread.
+// The slow paths of task/internal/frame_pool.hpp: the system allocator, and the end of a thread.
 #include <coppice/base/lifetime.hpp>
-#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/internal/frame_pool.hpp>
 
 #include <new>
 #include <utility>

@@ -61,7 +61,7 @@ owned_context make_context(const SSL_METHOD* method, version version_min, bool k
     check_made(SSL_CTX_set_min_proto_version(c, least) == 1, "tls: version_min");
     ::SSL_CTX_set_options(c, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION |
                                  SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
-    // The keys of these ciphers are of one handshake, and their records are authenticated.
+    // These ciphers have forward secrecy and authenticated encryption.
     check_made(::SSL_CTX_set_cipher_list(c, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1, "tls: ciphers");
     ::SSL_CTX_set_security_level(c, std::max(2, ::SSL_CTX_get_security_level(c)));
     ::SSL_CTX_set_mode(c, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
@@ -116,12 +116,14 @@ std::string encode_protocols(const std::vector<std::string>& protocols) {
     std::string encoded;
     for (const std::string& each : protocols) {
         if (each.empty() || each.size() > 255)
-            throw std::invalid_argument("tls: a protocol of ALPN has 1 to 255 bytes, not \"" +
-                                        each + '"');
+            throw std::invalid_argument("tls: an ALPN protocol has 1 to 255 bytes, not \"" + each +
+                                        '"');
         encoded += static_cast<char>(each.size());
         encoded += each;
     }
-    if (encoded.size() > 65535) throw std::invalid_argument("tls: too many protocols of ALPN");
+    if (encoded.size() > 65535)
+        throw std::invalid_argument(
+            "tls: too many ALPN protocols: they take more than 65,535 bytes");
     return encoded;
 }
 
@@ -149,7 +151,7 @@ client_state::client_state(const client_options& options)
     if (!options.own.chain.empty()) load_certificate(*c, options.own, "tls: client");
     if (!options.protocols.empty()) {
         const std::string encoded = encode_protocols(options.protocols);
-        // Returns 0 for success, unlike its kind.
+        // Returns 0 for success, unlike the other functions of OpenSSL.
         check_made(
             ::SSL_CTX_set_alpn_protos(c, reinterpret_cast<const unsigned char*>(encoded.data()),
                                       static_cast<unsigned>(encoded.size())) == 0,

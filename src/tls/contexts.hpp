@@ -13,13 +13,13 @@
 
 namespace coppice::tls::internal {
 
-// Makes a context that allows what this library allows.
+// Makes a context with the versions, ciphers, and options that this library allows.
 owned_context make_context(const SSL_METHOD* method, version version_min, bool keep_buffers);
 // Loads the certificate, its chain, and its key. Errors: std::system_error, which names `what`.
 void load_certificate(SSL_CTX& context, const certificate& own, const std::string& what);
 // Adds the certificates of a PEM text to what the context trusts. Returns how many there are.
 std::size_t trust(SSL_CTX& context, std::string_view pem, const std::string& what);
-// Returns protocols of ALPN as they are sent. Errors: std::invalid_argument.
+// Returns ALPN protocols in the form in which they are sent. Errors: std::invalid_argument.
 std::string encode_protocols(const std::vector<std::string>& protocols);
 // Returns a host's name in lower case, without the dot at its end.
 std::string plain_name(std::string_view name);

@@ -55,7 +55,7 @@ private:
     std::shared_ptr<server_state> server_;  // of a server
     std::shared_ptr<client_state> client_;  // of a client
     owned_ssl ssl_;
-    std::error_code failure_;  // once set, it stays
+    std::error_code failure_;  // stays set
     bool has_ended_ = false;   // close_notify was written
     std::string host_;
     bool verified_ = false;
@@ -121,7 +121,7 @@ const BIO_METHOD* lent_method() noexcept {
     return method;
 }
 
-// Returns true for a name of DNS whose end does not look like that of an IPv4 address.
+// Returns true for a DNS name that does not end like an IPv4 address.
 bool is_name(std::string_view text) noexcept {
     if (text.empty() || text.size() > 253) return false;
     std::size_t label = 0;
@@ -250,7 +250,7 @@ progress engine_state::receive(std::span<std::byte> into) noexcept {
         if (returned != 1) {
             const progress p = interpret(returned);
             if (received == 0 || p.what == step::needs_output) return {p.what, received, p.error};
-            break;  // what else there is shows in the next call
+            break;  // the next call reports an end or an error
         }
         received += some;
         // The rest of this record is there; the next record may be too.
@@ -281,7 +281,7 @@ progress engine_state::end() noexcept {
     if (room.size() - written < close_notify_room) return {step::needs_output, 0, {}};
     ::ERR_clear_error();
     int returned = 1;
-    // In the middle of a message about keys, which comes first.
+    // The peer is in the middle of a key message, which must be read first.
     if (SSL_in_init(ssl()) != 0) returned = ::SSL_do_handshake(ssl());
     if (returned == 1) returned = ::SSL_shutdown(ssl());
     if (returned < 0) return interpret(returned);

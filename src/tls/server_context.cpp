@@ -25,7 +25,8 @@ namespace internal {
 
 namespace {
 
-// What a ticket is good for: it resumes only where clients are asked for the same certificates.
+// The identity that a ticket is bound to. It resumes only on a context that asks clients for the
+// same certificates.
 std::array<unsigned char, SHA256_DIGEST_LENGTH> identity_of(const server_options& options) {
     std::string text = std::to_string(static_cast<int>(options.clients));
     text += options.client_authorities;

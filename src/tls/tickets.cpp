@@ -63,7 +63,7 @@ bool ticket_keys::present(key& into) noexcept {
     const time_point now = time_for_tickets();
     if (now - keys_.made >= age_max_) {
         try {
-            // A key that was not used for so long is too old to open tickets, too.
+            // A key that was not used for that long is also too old to open tickets.
             const bool drop_both = now - keys_.made >= saturating_add(age_max_, age_max_);
             replace(make_key());
             if (drop_both) keys_.has_previous = false;

@@ -104,4 +104,29 @@ TEST(process_timer, lets_a_node_end_itself_in_its_function) {
     while (!gone.load(acquire)) thread_yield();
 }
 
+// Arms itself again in its first calls.
+struct repeating_node : process_timer_node {
+    repeating_node() noexcept : process_timer_node(&called) {}
+    static void called(process_timer_node& node) noexcept {
+        const int before = static_cast<repeating_node&>(node).calls.fetch_add(1, acq_rel);
+        for (int i = 0; i != 100; ++i) spin_hint();
+        if (before < 8) node.arm(in(0ns));
+    }
+    atomic<int> calls{0};
+};
+
+TEST(process_timer, retires_a_node_that_arms_itself_meanwhile) {
+    for (int round = 0; round != 200; ++round) {
+        repeating_node node;
+        node.arm(in(0ns));
+        while (node.calls.load(acquire) < 1 + round % 8) thread_yield();
+        node.retire();
+        const int calls = node.calls.load(acquire);
+        counted_node later;
+        later.arm(in(0ns));
+        wait_until_called(later);
+        EXPECT_EQ(node.calls.load(acquire), calls);
+    }
+}
+
 }  // namespace

@@ -21,7 +21,7 @@ void expect_works(Group& group) {
     EXPECT_EQ(runs, 1);
 }
 
-TEST(contract_extremes, a_capacity_is_accepted_or_rejected_by_name) {
+TEST(contract_extremes, a_capacity_is_accepted_or_named_in_the_error) {
     for (const std::uint64_t n : every_number) {
         const auto capacity = static_cast<std::size_t>(n);
         const auto served = [&](const char* name, bool good, auto make) {

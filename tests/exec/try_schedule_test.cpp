@@ -8,7 +8,7 @@
 #include <coppice/exec/write_env.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/pool/contract_pool.hpp>
-#include <coppice/pool/internal/workers.hpp>
+#include <coppice/pool/internal/worker.hpp>
 #include <coppice/pool/queue_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/token/block_latch.hpp>

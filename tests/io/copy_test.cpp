@@ -334,7 +334,7 @@ TEST(copy_simulated, a_limit_of_no_time_is_over_at_once) {
 
 // A stop or the deadline comes after any time. The copy ends once, and the received bytes are a
 // beginning of the sent ones.
-TEST(copy_simulated, stopped_or_late_at_any_time_it_has_copied_a_beginning) {
+TEST(copy_simulated, a_stop_or_deadline_at_any_time_leaves_a_prefix_copied) {
     int whole = 0, stopped = 0;
     const std::string_view text = std::string_view(lot).substr(0, 30'000);
     for (std::uint64_t seed = 1; seed != 200; ++seed) {

@@ -197,7 +197,7 @@ struct leapfrog : model::test<leapfrog<FreeFences>, 2> {
     void after() { model::require(after_it.runs.load(relaxed) == 1, "a call was lost"); }
 };
 
-// Workers search, ask, and sleep as those of a pool do (pool/internal/workers.hpp). The first
+// Workers search, ask, and sleep as those of a pool do (pool/internal/worker_search.hpp). The first
 // functions of a forker wait until the forked ones have run, so it returns to its deque only if a
 // worker came.
 template <int Workers, int Forks, bool FreeFences = true>

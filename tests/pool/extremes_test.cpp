@@ -16,7 +16,7 @@ using namespace coppice;
 using namespace coppice::internal;
 using namespace coppice::test;
 
-TEST(pool_extremes, a_number_of_threads_is_accepted_or_rejected_by_name) {
+TEST(pool_extremes, a_number_of_threads_is_accepted_or_named_in_the_error) {
     for (const std::uint64_t n : every_number) {
         const auto threads = static_cast<std::size_t>(n);
         const auto pools = [&](auto make) {
@@ -35,7 +35,7 @@ TEST(pool_extremes, a_number_of_threads_is_accepted_or_rejected_by_name) {
     }
 }
 
-TEST(pool_extremes, every_pool_option_is_accepted_or_rejected_by_name) {
+TEST(pool_extremes, every_pool_option_is_accepted_or_named_in_the_error) {
     for (const std::uint64_t n : every_number) {
         pool_options of_trace;
         of_trace.threads = 1;

@@ -267,7 +267,7 @@ TEST(stop_chain, a_request_within_a_chain_does_not_return_early) {
 }
 
 // The stop is visible on the whole chain before the callbacks further down run.
-TEST(stop_chain, two_threads_stop_and_drop_a_chain_at_once) {
+TEST(stop_chain, a_chain_that_one_thread_stops_and_another_drops_runs_its_callback_once) {
     constexpr int rounds = repeated(sanitized ? 20 : 200);
     for (int round = 0; round != rounds; ++round) {
         stop_source first;

@@ -258,7 +258,7 @@ TEST(async_event, a_completion_resets_the_event_and_waits_again) {
     EXPECT_EQ(again, 3);
 }
 
-TEST(async_once, a_get_that_tries_again_in_its_completion_changes_no_other_ones_error) {
+TEST(async_once, a_get_that_tries_again_in_its_completion_leaves_the_errors_of_others) {
     async_once<int> once;
     async_event go;
     const auto fail = [&]() -> task<int> {

@@ -1,5 +1,5 @@
-// task/frame_pool.hpp: reuse, alignment, bounds, other threads, and the end of a thread.
-#include <coppice/task/frame_pool.hpp>
+// task/internal/frame_pool.hpp: reuse, alignment, bounds, other threads, and the end of a thread.
+#include <coppice/task/internal/frame_pool.hpp>
 
 #include "allocations.hpp"
 #include "sanitizers.hpp"

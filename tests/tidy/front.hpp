@@ -95,6 +95,7 @@ inline constexpr seam seams[] = {
     {"graph", "token/internal/completion_env.hpp", "what the waiter of a run tells it"},
     {"graph", "token/internal/stop_link.hpp", "an inplace_stop_token from a token of any type"},
     {"http", "io/internal/record_memory.hpp", "memory for encrypted records"},
+    {"http", "task/internal/frame_pool.hpp", "frames of coroutines that are not tasks"},
     {"io", "exec/internal/as_exception.hpp", "error codes as exceptions, as tasks have them"},
     {"io", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"io", "exec/internal/runs_here.hpp", "a waiter on the loop's thread is resumed in place"},
@@ -110,9 +111,11 @@ inline constexpr seam seams[] = {
     {"parallel", "exec/internal/transformation.hpp", "signatures from those of schedule"},
     {"parallel", "pool/internal/blocking_call.hpp", "a caller that waits for a worker"},
     {"parallel", "pool/internal/default_worker.hpp", "what runs off the pool moves to it"},
+    {"parallel", "pool/internal/loop_walks.hpp", "its loops are cut as those of pool"},
     {"parallel", "pool/internal/work_item.hpp", "schedules an item on the nearest pool"},
     {"pool", "contract/internal/scheduler.hpp", "contract_pool is a scheduler of contracts"},
     {"benchmarks", "pool/internal/pool_timers.hpp", "compares the locks of its wheels"},
+    {"pool", "exec/internal/due_notice.hpp", "tells a timeout before a worker is free"},
     {"pool", "exec/internal/try_scheduled_sender.hpp", "as scheduled_sender.hpp"},
     {"pool", "exec/internal/stop_registration.hpp", "no cost for unstoppable receivers"},
     {"pool", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
@@ -142,6 +145,7 @@ inline constexpr seam seams[] = {
     {"token", "exec/internal/linked_stop.hpp", "a stop source linked to the receiver's token"},
     {"token", "exec/internal/starting.hpp", "starts without growing the stack"},
     {"token", "task/internal/async_generator_next.hpp", "the coroutine behind next()"},
+    {"token", "task/internal/frame_pool.hpp", "recycled memory for the states of callbacks"},
     {"token", "task/internal/suspension.hpp", "an await that may not suspend, as tasks do it"},
 };
 

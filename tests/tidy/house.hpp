@@ -222,7 +222,7 @@ inline constexpr coverage covered_elsewhere[] = {
     {"include/coppice/base/internal/atomic_model.hpp", "tests/model/seam_model.cpp"},
     {"include/coppice/base/internal/futex.hpp", "tests/model/seam_model.cpp"},
     {"include/coppice/trace/counter.hpp", "tests/pool/thread_pool_test.cpp"},
-    {"include/coppice/task/frame_pool.hpp", "tests/task/task_test.cpp"},
+    {"include/coppice/task/internal/frame_pool.hpp", "tests/task/task_test.cpp"},
     {"include/coppice/token/use_await.hpp", "tests/io/socket_test.cpp"},
     {"include/coppice/io/buffer.hpp", "tests/io/socket_test.cpp"},
 };

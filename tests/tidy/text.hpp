@@ -6,7 +6,7 @@
 namespace tidy {
 
 inline constexpr std::size_t columns_max = 100;
-inline constexpr std::size_t header_lines_max = 500;
+inline constexpr std::size_t header_lines_max = 450;
 inline constexpr std::size_t test_lines_max = 450;
 inline constexpr std::size_t function_lines_max = 70;
 

@@ -90,7 +90,8 @@ public:
     // Makes a list without members.
     constexpr intrusive_list() noexcept { sentinel_.next_ = sentinel_.previous_ = &sentinel_; }
     constexpr ~intrusive_list() {
-        COPPICE_CHECK(empty(), "an intrusive_list was destroyed with members in it");
+        COPPICE_CHECK(empty(),
+                      "an intrusive_list was destroyed with members in it: erase them first");
         sentinel_.next_ = nullptr;
     }
 
@@ -139,7 +140,7 @@ private:
     using hook = list_hook<Tag>;
     static T* object(hook* h) noexcept { return static_cast<T*>(h); }
     static void link(hook& h, hook& before, hook& after) noexcept {
-        COPPICE_CHECK(!h.linked(), "linked into a second list");
+        COPPICE_CHECK(!h.linked(), "linked into a second list: erase it from the first one");
         h.previous_ = &before;
         h.next_ = &after;
         before.next_ = &h;

@@ -16,7 +16,9 @@ public:
     constexpr explicit inline_operation(Rcvr rcvr) noexcept : rcvr_(static_cast<Rcvr&&>(rcvr)) {}
     inline_operation(inline_operation&&) = delete;
     constexpr void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of inline_scheduler was started twice");
+        COPPICE_CHECK(
+            !started_,
+            "an operation of inline_scheduler was started twice: connect its sender again");
         started_ = true;
         set_value(static_cast<Rcvr&&>(rcvr_));
     }

@@ -20,7 +20,10 @@ public:
 
     run_loop() noexcept = default;
     // Misuse: destroying a loop that is running or holds operations ends the process.
-    ~run_loop() { COPPICE_CHECK(!running_, "a run_loop was destroyed while it was running"); }
+    ~run_loop() {
+        COPPICE_CHECK(!running_,
+                      "a run_loop was destroyed while it was running: let run() return first");
+    }
 
     // Returns the loop's scheduler. Threads: any. Lifetime: the loop outlives what it schedules.
     scheduler get_scheduler() noexcept;
@@ -28,7 +31,9 @@ public:
     // Runs queued operations. Blocks: until finish() was called and the queue is empty. Threads:
     // one at a time.
     void run() noexcept {
-        COPPICE_CHECK(!running_, "run_loop::run() was called while the loop was running");
+        COPPICE_CHECK(!running_,
+                      "run_loop::run() was called while the loop was running: one thread at a time "
+                      "may run it");
         running_ = true;
         const internal::no_fork_context
             none;  // queued operations are not part of the caller's fork_join

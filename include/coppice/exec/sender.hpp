@@ -15,8 +15,8 @@ namespace coppice::execution {
 struct receiver_tag {};
 struct sender_tag {};
 
-// What an operation completes: has an environment, and is moved without exceptions. Source:
-// [exec.recv.concepts].
+// A type that receives the completion of an operation. It has an environment, and moving it does
+// not throw. Source: [exec.recv.concepts].
 template <class Rcvr>
 concept receiver =
     std::derived_from<typename std::remove_cvref_t<Rcvr>::receiver_concept, receiver_tag> &&

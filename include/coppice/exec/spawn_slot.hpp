@@ -43,7 +43,9 @@ class spawn_slot final : internal::spawn_state_base, immovable {
 public:
     spawn_slot() noexcept = default;
     ~spawn_slot() {
-        COPPICE_CHECK(!is_busy(), "a spawn_slot was destroyed while its operation was running");
+        COPPICE_CHECK(
+            !is_busy(),
+            "a spawn_slot was destroyed while its operation was running: join its scope first");
     }
 
     // Returns true until the operation has ended, and has been destroyed. What the operation did is
@@ -57,7 +59,9 @@ public:
     // For spawn. Connects and starts the operation, unless the scope refuses. Errors: what
     // connecting throws; the slot is then free.
     void spawn_here(Sndr&& sndr, const Token& token, const std::source_location& where) {
-        COPPICE_CHECK(!is_busy(), "spawn: the spawn_slot is busy with its last operation");
+        COPPICE_CHECK(!is_busy(),
+                      "spawn: the spawn_slot is busy with its last operation: wait for that, or "
+                      "use another slot");
         content& made = content_.construct(token, static_cast<Sndr&&>(sndr),
                                            static_cast<internal::spawn_state_base&>(*this), where);
         made.assoc = token.try_associate();

@@ -68,7 +68,8 @@ private:
     explicit node(internal::graph_node& n) noexcept : node_(&n) {}
 
     internal::graph_node& get() const noexcept {
-        COPPICE_CHECK(node_ != nullptr, "an empty coppice::node was used");
+        COPPICE_CHECK(node_ != nullptr,
+                      "an empty coppice::node was used: assign one that emplace() has returned");
         return *node_;
     }
     internal::node_details& changed() const noexcept {

@@ -204,6 +204,8 @@ public:
     // set_stopped on a stop request, at the deadline of the environment if that is earlier, and
     // when the pool is told to end. Threads: any, for the start and for the stop. Late: by up to 66
     // microseconds and what the system adds; longer while every worker is busy with a long item.
+    // A timeout stops its sender even then, about a millisecond late, from the thread of the
+    // process's timer.
     // Cost: O(1); no allocation; no lock if a worker starts it and the same worker stops it.
     pool_timer_sender<scheduler> schedule_after(execution::time_span span) const noexcept {
         return pool_timer_sender<scheduler>(*this, span);

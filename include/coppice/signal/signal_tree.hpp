@@ -44,7 +44,8 @@ public:
     // capacity stops the process. Cost: one locked operation and a load per level; more for the
     // first signal of a leaf.
     bool set(std::size_t index) noexcept {
-        COPPICE_CHECK(index < capacity(), "a signal outside of the tree was set");
+        COPPICE_CHECK(index < capacity(),
+                      "a signal outside of the tree was set: signals are 0 to capacity() - 1");
         const std::size_t leaf = index / LeafWidth;
         const std::uint64_t bit = std::uint64_t{1} << index % LeafWidth;
         if (planted("signal.raise_early")) raise(leaf);
@@ -58,7 +59,8 @@ public:
 
     // Sets all signals of [first, last). For owners of signals that are numbered in order.
     void set_range(std::size_t first, std::size_t last) noexcept {
-        COPPICE_CHECK(first <= last && last <= capacity(), "signals outside of the tree were set");
+        COPPICE_CHECK(first <= last && last <= capacity(),
+                      "signals outside of the tree were set: signals are 0 to capacity() - 1");
         while (first != last) {
             const std::size_t leaf = first / LeafWidth;
             const std::size_t stop = std::min(last, (leaf + 1) * LeafWidth);
@@ -86,7 +88,8 @@ public:
 
     // Resets a signal. Returns true if it was set and this call took it.
     bool reset(std::size_t index) noexcept {
-        COPPICE_CHECK(index < capacity(), "a signal outside of the tree was reset");
+        COPPICE_CHECK(index < capacity(),
+                      "a signal outside of the tree was reset: signals are 0 to capacity() - 1");
         const std::size_t leaf = index / LeafWidth;
         const std::uint64_t bit = std::uint64_t{1} << index % LeafWidth;
         // edge signal.hand_over (acquire): what came before set

@@ -67,7 +67,9 @@ class inplace_stop_source : immovable {
 public:
     inplace_stop_source() = default;
     ~inplace_stop_source() {
-        COPPICE_CHECK(list_.empty(), "a stop source was destroyed while a callback was registered");
+        COPPICE_CHECK(list_.empty(),
+                      "a stop source was destroyed while a callback was registered: destroy the "
+                      "callback first");
         if (list_.stop_requested()) [[unlikely]]
             die_after_request();
     }

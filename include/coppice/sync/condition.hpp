@@ -37,7 +37,7 @@ public:
     template <class Token = use_await_t>
     [[nodiscard]] auto wait(async_mutex::guard& guard, Token&& token = Token()) {
         COPPICE_CHECK(guard.core_ != nullptr,
-                      "async_condition::wait got a guard that holds no lock");
+                      "async_condition::wait got a guard that holds no lock: lock its mutex first");
         return internal::initiate_wait(request{{&core_, guard.core_}}, static_cast<Token&&>(token));
     }
     // Wake the oldest waiter, or all waiters. Do nothing if there is none. May resume waiters in

@@ -52,7 +52,7 @@ private:
 // one compare-and-swap each; no allocation. Source: ours.
 class async_auto_event : immovable {
 public:
-    // Makes an event that remembers a set(), or none.
+    // Makes an event. `set`: it is set, so the first wait() takes that.
     constexpr explicit async_auto_event(bool set = false) noexcept : core_(set) {}
 
     // Waits for a set() that no other wait has taken. Errors: only a stop.

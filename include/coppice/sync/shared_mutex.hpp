@@ -32,7 +32,8 @@ class async_shared_mutex : immovable {
     struct request;
 
 public:
-    // Hold the lock: alone, and together with other readers. See basic_guard.
+    // Guards that hold the lock: a guard alone, a shared_guard together with other readers. See
+    // basic_guard.
     using guard = basic_guard<internal::lock_kind::exclusive>;
     using shared_guard = basic_guard<internal::lock_kind::shared>;
 

@@ -86,7 +86,9 @@ public:
 
     // Runs the body to its first element. Call it once. Errors: throws what the body throws.
     iterator begin() {
-        COPPICE_CHECK(coroutine_, "begin() of a generator that was moved from");
+        COPPICE_CHECK(
+            coroutine_,
+            "begin() of a generator that was moved from: use the generator that it was moved to");
         coroutine_.promise().advance(coroutine_);
         return iterator(coroutine_);
     }

@@ -81,11 +81,13 @@ public:
 
 private:
     static state_type& make(task<T, Env>& work) {
-        COPPICE_CHECK(work, "a shared_task was made of a task that was awaited or moved from");
+        COPPICE_CHECK(work,
+                      "a shared_task was made of a task that was awaited or moved from: pass a "
+                      "task that has not begun");
         return *new state_type(work);
     }
     void check() const noexcept {
-        COPPICE_CHECK(state_, "a shared_task was used after it was moved from");
+        COPPICE_CHECK(state_, "a shared_task was used after it was moved from: copy it instead");
     }
     handle_type handle() const noexcept {
         check();

@@ -143,7 +143,9 @@ public:
 
 private:
     void check() const noexcept {
-        COPPICE_CHECK(coroutine_, "a task was awaited twice, or after it was moved from");
+        COPPICE_CHECK(coroutine_,
+                      "a task was awaited twice, or after it was moved from: make a shared_task of "
+                      "it for several waiters");
     }
     // Takes the handle by value, so that a task need not be in memory.
     COPPICE_COLD_CALL static void destroy(handle_type unused) noexcept { unused.destroy(); }
@@ -154,7 +156,7 @@ private:
 template <class T, class Env>
 T task<T, Env>::get() && {
     auto* const outcome = coroutine_ ? coroutine_.promise().outcome_kept() : nullptr;
-    COPPICE_CHECK(outcome != nullptr, "get() of a task that has not been run");
+    COPPICE_CHECK(outcome != nullptr, "get() of a task that has not been run: await it first");
     const task ended(std::move(*this));
     return internal::take_result<T>(*outcome);
 }

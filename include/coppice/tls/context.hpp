@@ -32,9 +32,9 @@ enum class version { tls_1_2, tls_1_3 };
 
 // A certificate, and the key that proves it.
 struct certificate {
-    std::string chain;  // PEM: the certificate, then those between it and the authority
+    std::string chain;  // PEM: the certificate, then the intermediate ones
     std::string key;    // PEM, without a password
-    // DER of a response of OCSP, which a server staples to its handshakes; empty: none.
+    // An OCSP response (DER) that a server staples to its handshakes. Empty: none.
     std::string ocsp = {};
     // For a server with several certificates: the host names for which this one is chosen, with
     // "*.example.org" for one label. Empty: the names that the certificate itself has.
@@ -49,8 +49,8 @@ struct certificate {
 // What a server does about certificates of its clients.
 enum class client_certificates {
     ignore,   // asks for none
-    request,  // asks; a client without one may go on, and one whose certificate is bad may not
-    require,  // a client without a good certificate is refused
+    request,  // asks for one; refuses a bad certificate, but not a client without any
+    require,  // refuses a client without a valid certificate
 };
 
 // How a server shakes hands.
@@ -59,8 +59,8 @@ struct server_options {
     std::vector<certificate> certificates = {};
     // Refuses a client that names a host for which there is no certificate (unrecognized_name).
     bool known_names_only = false;
-    // Protocols of ALPN, the preferred one first: {"h2", "http/1.1"}. A client that offers only
-    // others is refused; a client that offers none goes on without.
+    // ALPN protocols, the preferred one first: {"h2", "http/1.1"}. A client that offers only
+    // others is refused; a client that offers none is accepted without one.
     std::vector<std::string> protocols = {};
     version version_min = version::tls_1_2;
     // What to do about certificates of clients, and the authorities (PEM) that may have issued
@@ -134,10 +134,10 @@ struct client_options {
     std::string authorities_path = {};
     // What the client shows to a server that asks; an empty chain: nothing.
     certificate own = {};
-    // Protocols of ALPN that it offers, the preferred one first.
+    // ALPN protocols that it offers, the preferred one first.
     std::vector<std::string> protocols = {};
     version version_min = version::tls_1_2;
-    // Asks for a response of OCSP, which engine::ocsp() then returns. It is not judged.
+    // Asks for an OCSP response, which engine::ocsp() then returns. It is not verified.
     bool ask_for_ocsp = false;
     bool keep_buffers = false;  // see server_options
 };
@@ -159,7 +159,7 @@ private:
     std::shared_ptr<internal::client_state> state_;
 };
 
-// Written where a client is to accept any certificate, even none that fits: see stream.hpp.
+// A tag for clients that accept any certificate; see stream.hpp.
 struct no_verification_t {
     explicit no_verification_t() = default;
 };

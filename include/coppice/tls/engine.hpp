@@ -1,8 +1,8 @@
 // engine: TLS without a network: bytes in, bytes out; one side of one connection.
 #pragma once
-// The engine neither owns nor waits for anything but memory. Its user lends it the bytes that have
-// come, lends it room for bytes that are to go, and calls handshake(), receive(), send(), or end().
-// Each call says how far it got:
+// The engine owns only memory, and never waits. Its user lends it the bytes that have come, lends
+// it room for bytes that are to go, and calls handshake(), receive(), send(), or end(). Each call
+// says how far it got:
 //
 //   needs_input    lend the next bytes from the peer, and call again
 //   needs_output   send what is in the room, lend empty room, and call again
@@ -59,7 +59,7 @@ public:
     // A client, whose server must prove that it is `host`: a name, or an address as text. Errors:
     // std::invalid_argument for text that is neither.
     engine(const client_context& context, std::string_view host);
-    // A client that does not ask who the server is: anybody between the two can read and change
+    // A client that does not verify the server: anybody between the two can read and change
     // everything. `host` is told to the server as the name that is wanted; it may be empty.
     engine(const client_context& context, std::string_view host, no_verification_t);
     engine(engine&&) noexcept;
@@ -70,7 +70,7 @@ public:
     // until unread() is 0.
     void input(std::span<const std::byte> bytes) noexcept;
     std::size_t unread() const noexcept;
-    // Says that no further bytes will come.
+    // Tells the engine that no further bytes will arrive.
     void end_input() noexcept;
     // Returns how many bytes of input the call that returned needs_input could use at once. 5 or
     // less: it waits for a new record.
@@ -92,7 +92,7 @@ public:
 
     // True once the handshake is done.
     bool is_ready() const noexcept;
-    // What the handshakes agreed on; empty or false before: the protocol of ALPN; the version and
+    // What the handshakes agreed on; empty or false before: the ALPN protocol; the version and
     // the cipher as OpenSSL spells them; true if an earlier connection was resumed.
     std::string_view protocol() const noexcept;
     std::string_view version() const noexcept;
@@ -104,7 +104,7 @@ public:
     // Cost: allocates.
     std::string peer_certificate() const;
     std::string peer_subject() const;
-    // The response of OCSP that the server has stapled; empty if none. For a client that asks.
+    // The OCSP response that the server has stapled, if the client asked for it; otherwise empty.
     std::string_view ocsp() const noexcept;
 
     // A client's: what the next connection to the same host can resume. With TLS 1.3 it comes with

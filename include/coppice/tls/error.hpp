@@ -14,7 +14,7 @@ namespace coppice::tls {
 enum class errc {
     truncated = 1,           // the connection ended without close_notify: bytes may be missing
     handshake_required = 2,  // the handshake has not been made, or has not ended
-    no_protocol = 3,         // the alert no_application_protocol: no protocol of ALPN in common
+    no_protocol = 3,         // the alert no_application_protocol: no ALPN protocol in common
     not_encrypted = 4,       // the peer speaks HTTP in the clear
     no_certificate = 5,      // the peer sent no certificate, and one is required
 

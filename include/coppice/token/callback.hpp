@@ -24,7 +24,7 @@
 // of the waits of room sync that a deadline has ended; while one of them blocks, no deadline of the
 // process is noticed. Name a scheduler for a callback that may block.
 
-#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/internal/frame_pool.hpp>
 
 #include <cstddef>
 #include <new>

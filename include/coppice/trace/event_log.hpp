@@ -127,10 +127,11 @@ private:
     const std::unique_ptr<record[]>
         events_;  // written by the writer; below size_, read by any thread
     const std::size_t capacity_;
-    std::size_t open_ = 0;                   // begins that have no end yet; the writer's own
+    std::size_t open_ = 0;                   // begins that have no end yet; used by the writer
     internal::atomic<std::size_t> size_{0};  // written by the writer; read by any thread
     counter dropped_;
-    std::set<std::string, std::less<>> names_;  // the writer's own; a reader reads their characters
+    // Used by the writer. Readers see only the characters.
+    std::set<std::string, std::less<>> names_;
 };
 
 // Returns the log of the pool's worker that this thread is. nullptr: it is no worker, or its pool

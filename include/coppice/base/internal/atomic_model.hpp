@@ -159,7 +159,7 @@ class plain {
 public:
     plain() = default;
     explicit plain(T value, source_point at = {}) { write(value, at); }
-    // The end is a write, so that no thread may still be reading.
+    // Destruction writes, so the checker reports a thread that still reads.
     ~plain() { write(T{}); }
     plain(const plain&) = delete;
     plain& operator=(const plain&) = delete;

@@ -59,7 +59,7 @@ private:
     // Written by the owner before publication; read by the thief.
     plain<forked_call> call_;
     plain<void*> frame_;
-    plain<const void*> context_;         // that of the fork_context at the time of the push
+    plain<const void*> context_;         // the context of the fork_context in force at the push
     atomic<std::uint32_t> state_{done};  // written by the owner before publication, then as above
     atomic<std::uint32_t> thief_{0};  // the worker that took it; written before the state says so
 };

@@ -42,7 +42,10 @@ public:
     // the present.
     static constexpr std::uint64_t distance_max = (std::uint64_t{1} << 41) - 1;
 
-    ~timer_wheel() { COPPICE_CHECK(size_ == 0, "a timer_wheel was destroyed with timers in it"); }
+    ~timer_wheel() {
+        COPPICE_CHECK(size_ == 0,
+                      "a timer_wheel was destroyed with timers in it: cancel them first");
+    }
 
     std::uint64_t now() const noexcept { return now_; }
     std::size_t size() const noexcept { return size_; }
@@ -50,7 +53,8 @@ public:
     // Arms the entry for `tick`. An entry that is already due expires at the next advance(). Cost:
     // O(1).
     void arm(timer_entry& entry, std::uint64_t tick) noexcept {
-        COPPICE_CHECK(!entry.armed(), "a timer was armed twice");
+        COPPICE_CHECK(!entry.armed(),
+                      "a timer was armed twice: cancel it, or wait until it has expired");
         if (tick <= now_) tick = now_ + 1;
         if (tick - now_ > distance_max) tick = now_ + distance_max;
         entry.tick = tick;

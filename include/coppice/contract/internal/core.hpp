@@ -50,7 +50,7 @@ private:
     friend class contract_core;
     void (*gone_)(contract_watcher*) noexcept;
     contract_watcher* next_ = nullptr;   // guarded by watchers_mutex_, as is link_
-    contract_watcher** link_ = nullptr;  // the pointer that points here; nullptr: none
+    contract_watcher** link_ = nullptr;  // the pointer that points to this; nullptr if not linked
 };
 
 class contract_core : immovable {

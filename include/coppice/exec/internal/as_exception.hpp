@@ -18,7 +18,8 @@ template <class Error>
 std::exception_ptr as_exception(Error&& error) noexcept {
     using Plain = std::decay_t<Error>;
     if constexpr (std::is_same_v<Plain, std::exception_ptr>) {
-        COPPICE_CHECK(error != nullptr, "set_error was given a null exception_ptr");
+        COPPICE_CHECK(error != nullptr,
+                      "set_error was given a null exception_ptr: pass the exception");
         return static_cast<Error&&>(error);
     } else {
         // make_exception_ptr is noexcept, but constructing its parameter may throw here.

@@ -79,7 +79,8 @@ public:
     }
 
     void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of associate was started twice");
+        COPPICE_CHECK(!started_,
+                      "an operation of associate was started twice: connect its sender again");
         started_ = true;
         if (assoc_) {
             execution::start(child_.get());

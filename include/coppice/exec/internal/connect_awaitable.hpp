@@ -29,7 +29,8 @@ public:
     awaitable_operation(awaitable_operation&&) = delete;
     ~awaitable_operation() { coroutine_.destroy(); }
     void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of an awaitable was started twice");
+        COPPICE_CHECK(!started_,
+                      "an operation of an awaitable was started twice: connect its sender again");
         started_ = true;
         coroutine_.resume();
     }

@@ -1,9 +1,10 @@
 // any_receiver: the receiver that an erased sender is connected to; hides the type of another one.
 #pragma once
-// Two parts of the hidden receiver's environment are visible: the stop token, as an
-// inplace_stop_token, and the deadline.
+// Three parts of the hidden receiver's environment are visible: the stop token, as an
+// inplace_stop_token; the deadline; and the notice that the receiver of a timer wants.
 
 #include <coppice/exec/deadline.hpp>
+#include <coppice/exec/internal/due_notice.hpp>
 #include <coppice/exec/sender.hpp>
 #include <coppice/stop/inplace.hpp>
 
@@ -24,16 +25,20 @@ private:
 // The part of a receiver's environment that passes through the erased interface.
 class any_env {
 public:
-    // Asks `of` for its deadline.
+    // Asks `of` for the rest.
     template <class Env>
     any_env(inplace_stop_token token, const Env& of) noexcept
-        : token_(token), deadline_(get_deadline(of), get_unwatched_deadline(of)) {}
+        : token_(token),
+          deadline_(get_deadline(of), get_unwatched_deadline(of)),
+          notice_(get_due_notice(of)) {}
     inplace_stop_token query(get_stop_token_t) const noexcept { return token_; }
     any_deadline query(get_deadline_t) const noexcept { return deadline_; }
+    due_notice query(get_due_notice_t) const noexcept { return notice_; }
 
 private:
     inplace_stop_token token_;
     any_deadline deadline_;
+    due_notice notice_;
 };
 
 template <class Signature>

@@ -22,7 +22,8 @@ public:
     just_operation(just_operation&&) = delete;
 
     constexpr void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of just was started twice");
+        COPPICE_CHECK(!started_,
+                      "an operation of just was started twice: connect its sender again");
         started_ = true;
         std::move(values_).apply([this](auto&&... values) noexcept {
             Complete()(static_cast<Rcvr&&>(rcvr_), static_cast<decltype(values)>(values)...);

@@ -95,11 +95,14 @@ public:
           values_(values) {}
     ~open_scope_operation() {
         COPPICE_CHECK(phase_ != phase::open,
-                      "an operation of let_async_scope was destroyed while it was running");
+                      "an operation of let_async_scope was destroyed while it was running: keep it "
+                      "until it completes");
     }
 
     void start() & noexcept {
-        COPPICE_CHECK(phase_ == phase::idle, "an operation of let_async_scope was started twice");
+        COPPICE_CHECK(
+            phase_ == phase::idle,
+            "an operation of let_async_scope was started twice: connect its sender again");
         phase_ = phase::open;
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), request_stop_of(nested_.scope));
         const auto make = [this]() noexcept(nothrow) {

@@ -132,7 +132,9 @@ public:
     let_operation(let_operation&&) = delete;
 
     void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of let_value, _error or _stopped was started twice");
+        COPPICE_CHECK(!started_,
+                      "an operation of let_value, _error or _stopped was started twice: connect "
+                      "its sender again");
         started_ = true;
         execution::start(operations_.template get<first_operation>());
     }

@@ -50,12 +50,14 @@ public:
 protected:
     ~parallel_proxy() {
         COPPICE_CHECK(phase_ != phase::running,
-                      "an operation of parallel_scheduler was destroyed while it was running");
+                      "an operation of parallel_scheduler was destroyed while it was running: keep "
+                      "it until it completes");
     }
     // Called before the backend is called.
     void begin() noexcept {
-        COPPICE_CHECK(phase_ == phase::idle,
-                      "an operation of parallel_scheduler was started twice");
+        COPPICE_CHECK(
+            phase_ == phase::idle,
+            "an operation of parallel_scheduler was started twice: connect its sender again");
         phase_ = phase::running;
         token_.listen(get_stop_token(execution::get_env(rcvr)));
     }

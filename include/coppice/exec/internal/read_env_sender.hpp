@@ -19,7 +19,8 @@ public:
     read_env_operation(read_env_operation&&) = delete;
 
     constexpr void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of read_env was started twice");
+        COPPICE_CHECK(!started_,
+                      "an operation of read_env was started twice: connect its sender again");
         started_ = true;
         using Env = env_of_t<const Rcvr&>;
         if constexpr (nothrow_callable<Query, Env>) {

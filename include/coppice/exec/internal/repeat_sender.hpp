@@ -93,11 +93,14 @@ public:
     repeat_operation(repeat_operation&&) = delete;
     ~repeat_operation() {
         COPPICE_CHECK(!running_,
-                      "an operation of repeat_until or retry was destroyed while it was running");
+                      "an operation of repeat_until or retry was destroyed while it was running: "
+                      "keep it until it completes");
     }
 
     void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of repeat_until or retry was started twice");
+        COPPICE_CHECK(
+            !started_,
+            "an operation of repeat_until or retry was started twice: connect its sender again");
         started_ = true;
         run();
     }
@@ -195,7 +198,7 @@ private:
     [[no_unique_address]] Child child_;
     completion_store<Kept> result_;  // empty while another round follows
     manual_lifetime<round> round_;   // alive while running_
-    const starting* mark_;           // of the round's start; set before it, see starting.hpp
+    const starting* mark_;  // marks the round's start, and is set before it; see starting.hpp
     bool running_ = false;
     bool started_ = false;
 };

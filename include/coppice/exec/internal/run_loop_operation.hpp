@@ -21,10 +21,12 @@ public:
         : loop_(loop), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
     ~run_loop_operation() {
         COPPICE_CHECK(phase_ != phase::queued,
-                      "an operation on a run_loop was destroyed while it was queued");
+                      "an operation on a run_loop was destroyed while it was queued: keep it until "
+                      "it completes");
     }
     void start() & noexcept {
-        COPPICE_CHECK(phase_ == phase::idle, "an operation on a run_loop was started twice");
+        COPPICE_CHECK(phase_ == phase::idle,
+                      "an operation on a run_loop was started twice: connect its sender again");
         phase_ = phase::queued;
         loop_.push_back(*this);
     }
@@ -64,11 +66,13 @@ public:
         this->when = at;
     }
     ~run_loop_timer_operation() {
-        COPPICE_CHECK(phase_ != phase::running,
-                      "a timer on a run_loop was destroyed while it was running");
+        COPPICE_CHECK(
+            phase_ != phase::running,
+            "a timer on a run_loop was destroyed while it was running: keep it until it completes");
     }
     void start() & noexcept {
-        COPPICE_CHECK(phase_ == phase::idle, "a timer on a run_loop was started twice");
+        COPPICE_CHECK(phase_ == phase::idle,
+                      "a timer on a run_loop was started twice: connect its sender again");
         phase_ = phase::running;
         const auto env = execution::get_env(rcvr_);
         if (this->when == instant::never()) this->when = monotonic_now() + after_;

@@ -45,8 +45,11 @@ public:
     ~run_loop_queue() {
         // edge run_loop.finish (acquire): sees the queue as the finishing thread left it
         COPPICE_CHECK(serving_ == nullptr && (newest_.load(acquire) & ~finishing) == 0,
-                      "a run_loop was destroyed with operations in its queue");
-        COPPICE_CHECK(timers_.empty(), "a run_loop was destroyed with timers in it");
+                      "a run_loop was destroyed with operations in its queue: run it until they "
+                      "have completed");
+        COPPICE_CHECK(
+            timers_.empty(),
+            "a run_loop was destroyed with timers in it: run it until they have completed");
     }
 
     // Threads: any. The runner may destroy the queue before this returns.

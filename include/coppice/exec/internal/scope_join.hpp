@@ -42,10 +42,13 @@ public:
               schedule(get_start_scheduler(execution::get_env(std::as_const(state_.rcvr)))),
               schedule_receiver(state_))) {}
     ~scope_join_operation() {
-        COPPICE_CHECK(!waiting_, "an operation of a scope's join was destroyed while it waited");
+        COPPICE_CHECK(!waiting_,
+                      "an operation of a scope's join was destroyed while it waited: keep it until "
+                      "it completes");
     }
     void start() & noexcept {
-        COPPICE_CHECK(!started_, "an operation of a scope's join was started twice");
+        COPPICE_CHECK(!started_,
+                      "an operation of a scope's join was started twice: connect its sender again");
         started_ = true;
         waiting_ = true;
         if (!scope_->start_join(*this)) return;  // *this may be gone

@@ -116,8 +116,9 @@ protected:
         // edge scope.leave (acquire): what all operations did
         const std::size_t last = word_.load(acquire);
         COPPICE_CHECK((last & joined) != 0 || (last & used) == 0, unless_joined);
-        COPPICE_CHECK(last / unit == 0,
-                      "a scope was destroyed during a call of its request_stop()");
+        COPPICE_CHECK(
+            last / unit == 0,
+            "a scope was destroyed during a call of its request_stop(): let the call return first");
     }
 
     // Keeps joins from completing, without marking the scope as used. Returns false if it is

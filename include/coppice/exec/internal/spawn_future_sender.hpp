@@ -105,11 +105,14 @@ public:
         : rcvr_(static_cast<Rcvr&&>(rcvr)), handle_(static_cast<future_handle<Sigs>&&>(handle)) {}
     future_operation(future_operation&&) = delete;
     ~future_operation() {
-        COPPICE_CHECK(!waiting_, "an operation of spawn_future was destroyed while it was running");
+        COPPICE_CHECK(!waiting_,
+                      "an operation of spawn_future was destroyed while it was running: keep it "
+                      "until it completes");
     }
 
     void start() & noexcept {
-        COPPICE_CHECK(handle_.get() != nullptr, "an operation of spawn_future was started twice");
+        COPPICE_CHECK(handle_.get() != nullptr,
+                      "an operation of spawn_future was started twice: connect its sender again");
         waiting_ = true;
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), cancel(*handle_.get()));
         handle_.release()->consume(*this);

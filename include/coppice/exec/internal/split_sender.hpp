@@ -53,12 +53,14 @@ public:
 
     split_operation(split_operation&&) = delete;
     ~split_operation() {
-        COPPICE_CHECK(phase_ != phase::waiting,
-                      "an operation of split was destroyed while it was running");
+        COPPICE_CHECK(
+            phase_ != phase::waiting,
+            "an operation of split was destroyed while it was running: keep it until it completes");
     }
 
     void start() & noexcept {
-        COPPICE_CHECK(phase_ == phase::idle, "an operation of split was started twice");
+        COPPICE_CHECK(phase_ == phase::idle,
+                      "an operation of split was started twice: connect its sender again");
         phase_ = phase::waiting;
         on_stop_.engage(get_stop_token(execution::get_env(rcvr_)), split_stop<Sigs>(*state_));
         switch (state_->add(*this)) {

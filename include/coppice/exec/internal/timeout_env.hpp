@@ -8,6 +8,7 @@
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/exec/deadline.hpp>
+#include <coppice/exec/internal/due_notice.hpp>
 #include <coppice/stop/finite.hpp>
 
 #include <cstddef>
@@ -74,7 +75,17 @@ private:
     const timeout_deadline* deadline_;
     [[no_unique_address]] Env base_;
 };
-// The timer's environment: only a stop token.
-using timer_env = prop<get_stop_token_t, timeout_token_t<1>>;
+// The timer's environment: only a stop token, and the notice.
+class timer_env {
+public:
+    timer_env(timeout_token_t<1> token, due_notice notice) noexcept
+        : token_(token), notice_(notice) {}
+    timeout_token_t<1> query(get_stop_token_t) const noexcept { return token_; }
+    due_notice query(get_due_notice_t) const noexcept { return notice_; }
+
+private:
+    timeout_token_t<1> token_;
+    due_notice notice_;
+};
 
 }  // namespace coppice::execution::internal

@@ -2,7 +2,11 @@
 #pragma once
 // The first of the two to complete decides the outcome and stops the other one.
 //
-//   outcome_   running -> finished | expired, by the first to complete
+//   outcome_   running -> finished | expired, by the first to complete, or by the due notice
+//
+// The scheduler of the timer may be busy with the sender itself. So a thread that finds the timer
+// due gives notice (due_notice.hpp), which stops the sender there and then. The timer completes
+// later, where it always does, and only then has it arrived.
 //
 // A sender may also stop while the outcome is open: by its own decision, because of a stop from
 // outside, or, in a user's sender, because it watches the deadline. Only the last is a timeout. The
@@ -114,7 +118,9 @@ public:
         return timeout_env<Env>(this->source_.template get_token<0>(), deadline_, outer_env());
     }
     timer_env child_env(join_place<1>) const noexcept {
-        return timer_env(get_stop_token, this->source_.template get_token<1>());
+        // The const is that of a getter: the notice goes to the state itself.
+        return timer_env(this->source_.template get_token<1>(),
+                         due_notice(&time_has_come, const_cast<timeout_state*>(this)));
     }
     template <class... Args>
     void value(join_place<0>, Args&&... args) noexcept {
@@ -175,6 +181,11 @@ private:
         this->arrive(first);
     }
     void expire() noexcept { this->arrive(decide(outcome::expired)); }
+    // The due notice. The timer has not arrived, so the operation is there until this returns.
+    static void time_has_come(void* state) noexcept {
+        timeout_state& self = *static_cast<timeout_state*>(state);
+        if (self.decide(outcome::expired)) self.source_.request_stop();
+    }
 
     atomic<outcome> outcome_{outcome::running};
     completion_store<Sigs> result_;  // written by the thread that decided `finished`

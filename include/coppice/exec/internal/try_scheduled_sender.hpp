@@ -39,10 +39,13 @@ public:
         operation(operation&&) = delete;
         ~operation() {
             COPPICE_CHECK(phase_ != phase::queued,
-                          "an operation of a scheduler was destroyed while it was queued");
+                          "an operation of a scheduler was destroyed while it was queued: keep it "
+                          "until it completes");
         }
         void start() & noexcept {
-            COPPICE_CHECK(phase_ == phase::idle, "an operation of a scheduler was started twice");
+            COPPICE_CHECK(
+                phase_ == phase::idle,
+                "an operation of a scheduler was started twice: connect its sender again");
             phase_ = phase::queued;
             if (sch_.try_enqueue(*this)) return;  // *this may be gone
             phase_ = phase::over;

@@ -82,7 +82,9 @@ private:
     void add(graph_node& node, node_details& details) noexcept;
     void check_idle() const noexcept {
         // relaxed: no correct program changes a graph while it runs
-        COPPICE_CHECK(!busy_.load(relaxed), "a task_graph was changed or destroyed while it runs");
+        COPPICE_CHECK(
+            !busy_.load(relaxed),
+            "a task_graph was changed or destroyed while it runs: wait for its run first");
     }
     void check_modules(std::vector<const graph_body*>& above) const;
     void lay_out();

@@ -28,7 +28,7 @@ enum class node_step : unsigned char {
 // What a node does when it runs. The edges that leave a condition are weak.
 enum class node_kind : unsigned char { plain, condition, waiting, subgraph };
 
-// The state in which a node was submitted to the pool. Written before the submission.
+// Why a node was submitted to the pool. Written before the submission.
 enum class node_stage : unsigned char {
     fresh,    // it has not begun
     permits,  // it has waited for a permit

@@ -178,7 +178,7 @@ private:
     operation_queue deferred_;
     operation_queue running_;  // operations of the turn under way
     std::size_t pending_ = 0;  // operations that the ring has
-    std::size_t files_ = 0;    // those of them on files
+    std::size_t files_ = 0;    // the pending operations that are on files
     unsigned inline_left_ = inline_completions_max;
     bool ending_ = false;
     std::mutex descriptors_;  // guards slabs_ and free_
@@ -196,8 +196,9 @@ private:
 
 inline bool event_loop::start_here(ring_operation& op) noexcept {
     descriptor& d = *op.on;
-    COPPICE_CHECK(is_file_operation(op.code) || d.slot(op.code) == nullptr,
-                  "two operations in one direction on one descriptor");
+    COPPICE_CHECK(
+        is_file_operation(op.code) || d.slot(op.code) == nullptr,
+        "two operations in one direction on one descriptor: await the first one before the next");
     if (ending_ || d.closing) [[unlikely]] {
         op.result = -ECANCELED;
         return true;

@@ -35,7 +35,9 @@ protected:
 
 private:
     bool submit() noexcept final {
-        COPPICE_CHECK(!is_second(), "two waits at once on one io::signal_set");
+        COPPICE_CHECK(
+            !is_second(),
+            "two waits at once on one io::signal_set: await the first one, or use a set for each");
         return descriptor_request<>::submit();
     }
     // A request that was stopped leaves the signal to the next request.

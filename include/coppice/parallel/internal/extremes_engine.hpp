@@ -16,19 +16,44 @@
 
 namespace coppice::parallel::internal {
 
-// True if the elements are integers that are compared by <. A part is then walked twice, to find
-// the value and then its position, because the compiler vectorizes both walks.
+// True if the elements are numbers that are compared by <.
 template <class It, class Less, class Proj>
-inline constexpr bool compares_integers =
-    std::random_access_iterator<It> && std::integral<std::iter_value_t<It>> &&
+inline constexpr bool compares_numbers =
+    std::random_access_iterator<It> && std::is_arithmetic_v<std::iter_value_t<It>> &&
     std::is_reference_v<std::iter_reference_t<It>> && std::same_as<Proj, std::identity> &&
     (std::same_as<Less, std::less<>> || std::same_as<Less, std::ranges::less> ||
      std::same_as<Less, std::less<std::iter_value_t<It>>>);
+// True if they are integers of one or two bytes, too. A part is then walked twice, to find the
+// value and then its position: the compiler vectorizes both walks.
+template <class It, class Less, class Proj>
+inline constexpr bool compares_short_integers =
+    compares_numbers<It, Less, Proj> && std::integral<std::iter_value_t<It>> &&
+    sizeof(std::iter_value_t<It>) <= 2;
+
+// Calls take(k) for each k, in order, for which is_better(*k). Asks for 16 elements at once, since
+// a better one is rare: the compiler vectorizes the question, and the next one does not wait for
+// its answer, as it would for a conditional move.
+template <class It, class IsBetter, class Take>
+void take_better(It i, It last, IsBetter is_better, Take take) {
+    constexpr std::iter_difference_t<It> step = 16;
+    for (; last - i >= step; i += step) {
+        unsigned any = 0;
+        for (std::iter_difference_t<It> k = 0; k != step; ++k) any |= unsigned(is_better(i[k]));
+        if (any == 0) [[likely]]
+            continue;
+        for (std::iter_difference_t<It> k = 0; k != step; ++k) {
+            if (is_better(i[k])) take(i + k);
+        }
+    }
+    for (; i != last; ++i) {
+        if (is_better(*i)) take(i);
+    }
+}
 
 // Returns the first of the least elements and the last of the greatest, found in one walk.
 template <class It, class Less, class Proj>
 std::pair<It, It> extremes_of(It i, It last, projected_function<Less, Proj>& less) {
-    if constexpr (compares_integers<It, Less, Proj>) {
+    if constexpr (compares_short_integers<It, Less, Proj>) {
         auto least = *i;
         auto greatest = *i;
         for (It k = i; k != last; ++k) {
@@ -40,6 +65,22 @@ std::pair<It, It> extremes_of(It i, It last, projected_function<Less, Proj>& les
             --last;
         } while (*last != greatest);
         return {i, last};
+    } else if constexpr (compares_numbers<It, Less, Proj>) {
+        using value = std::iter_value_t<It>;
+        std::pair<It, It> found(i, i);
+        value least = *i, greatest = *i;
+        internal::take_better(
+            i, last, [&least, &greatest](value x) { return (x < least) | !(x < greatest); },
+            [&found, &least, &greatest](It k) {
+                if (*k < least) {
+                    found.first = k;
+                    least = *k;
+                } else {
+                    found.second = k;
+                    greatest = *k;
+                }
+            });
+        return found;
     } else {
         std::pair<It, It> found(i, i);
         for (++i; i != last; ++i) {
@@ -76,11 +117,22 @@ struct choose_one {
     using found = It;
     template <class It, class Less, class Proj>
     static It of(It i, It last, projected_function<Less, Proj>& less) {
-        if constexpr (compares_integers<It, Less, Proj>) {
+        if constexpr (compares_short_integers<It, Less, Proj>) {
             auto best = *i;
             for (It k = i; k != last; ++k) best = (Greatest ? best < *k : *k < best) ? *k : best;
             while (*i != best) ++i;
             return i;
+        } else if constexpr (compares_numbers<It, Less, Proj>) {
+            using value = std::iter_value_t<It>;
+            It best = i;
+            value extreme = *i;
+            internal::take_better(
+                i, last, [&extreme](value x) { return Greatest ? extreme < x : x < extreme; },
+                [&best, &extreme](It k) {
+                    best = k;
+                    extreme = *k;
+                });
+            return best;
         } else {
             It best = i;
             for (++i; i != last; ++i) best = better(best, i, less);

@@ -13,6 +13,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <iterator>
 #include <optional>
@@ -22,6 +23,66 @@
 
 namespace coppice::parallel::internal {
 
+// Copies i[k] for each bit k of `set`, in order, and returns the end of the output.
+template <class It, class Out>
+Out copy_set(It i, std::uint64_t set, Out out) {
+    for (; set != 0; set &= set - 1) {
+        *out = i[static_cast<std::iter_difference_t<It>>(std::countr_zero(set))];
+        ++out;
+    }
+    return out;
+}
+
+// True if copies are so cheap, and calls of F so harmless, that F is first called for 64 elements
+// in a row, and an element may be copied and then overwritten by the next one.
+template <class It, class Out, class F>
+inline constexpr bool copies_without_branches =
+    loops_call_copy<F, std::iter_reference_t<It>> && std::contiguous_iterator<It> &&
+    std::contiguous_iterator<Out> && std::same_as<std::iter_value_t<It>, std::iter_value_t<Out>> &&
+    std::is_trivially_copyable_v<std::iter_value_t<It>> && sizeof(std::iter_value_t<It>) <= 16;
+
+// The same as copy_set, without a branch per element: a processor guesses wrong for half of the
+// elements if half of them are copied at random. Writes nothing at the end of the output or behind.
+template <class It, class Out>
+Out copy_dense_set(It i, std::uint64_t set, Out out) {
+    if (set == ~std::uint64_t{0}) return std::copy(i, i + 64, out);
+    if (std::popcount(set) < 16) return internal::copy_set(i, set, out);
+    const auto copy_one = [&i, &out, &set] {
+        *out = *i++;
+        out += static_cast<std::iter_difference_t<Out>>(set & 1);
+        set >>= 1;
+    };
+    int left = 64 - std::countl_zero(set);
+    for (; left >= 8; left -= 8) {
+        for (int k = 0; k != 8; ++k) copy_one();  // which compilers unroll
+    }
+    for (; left != 0; --left) copy_one();
+    return out;
+}
+
+// Returns a bit for each of up to 64 elements: whether it is accepted.
+template <class It, class F>
+std::uint64_t accepted_set(It i, std::size_t count, F& accepts) {
+    std::uint64_t set = 0;
+    for (std::size_t k = 0; k != count; ++k, ++i) {
+        set |= static_cast<std::uint64_t>(accepts(*i) ? 1 : 0) << k;
+    }
+    return set;
+}
+// The same for 64 elements. The compiler vectorizes calls whose results become bytes.
+template <class It, class F>
+std::uint64_t accepted_set(It i, F& accepts) {
+    unsigned char each[64];
+    for (int k = 0; k != 64; ++k) each[k] = accepts(i[k]) ? 1 : 0;
+    std::uint64_t set = 0;
+    for (int k = 0; k != 64; k += 8) {
+        std::uint64_t bytes;
+        std::memcpy(&bytes, each + k, 8);
+        set |= (bytes * 0x0102040810204080u) >> 56 << k;  // byte n becomes bit n
+    }
+    return set;
+}
+
 // The steps of copy_if (windows.hpp). Preparing a block stores one bit per element, so that the
 // predicate is called once for each. If the output is a range, it ends at out_end: from the first
 // element on that does not fit, elements are skipped.
@@ -30,6 +91,7 @@ class copy_if_steps : immovable {
     static constexpr std::size_t bits = 64;
     static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     static constexpr bool is_limited = !std::same_as<End, std::unreachable_sentinel_t>;
+    static constexpr bool without_branches = !is_limited && copies_without_branches<It, Out, F>;
 
 public:
     static constexpr bool applies = true;
@@ -42,6 +104,11 @@ public:
         loop_function<F, std::iter_reference_t<It>> accepts = f_;
         Out out = out_;
         It i = at(from);
+        if constexpr (without_branches) {
+            for (; to - from >= bits; from += bits, i += bits) {
+                out = internal::copy_dense_set(i, internal::accepted_set(i, accepts), out);
+            }
+        }
         for (std::size_t k = from; k != to; ++k, ++i) {  // counted, so that it is unrolled
             if (!accepts(*i)) continue;
             if (out == out_end_) {
@@ -66,12 +133,9 @@ public:
         It i = at(from);
         for (std::size_t left = to - from; left != 0; ++word) {
             const std::size_t some = std::min(left, bits);
-            std::uint64_t set = 0;
-            for (std::size_t k = 0; k != some; ++k, ++i) {
-                set |= static_cast<std::uint64_t>(accepts(*i) ? 1 : 0) << k;
-            }
-            *word = set;
-            count += static_cast<std::size_t>(std::popcount(set));
+            *word = internal::accepted_set(i, some, accepts);
+            count += static_cast<std::size_t>(std::popcount(*word));
+            i += static_cast<std::iter_difference_t<It>>(some);
             left -= some;
         }
         offsets_[b] = count;
@@ -94,6 +158,10 @@ public:
         const std::uint64_t* word = &accepted_[b * words_];
         for (; from < to; from += bits, ++word) {
             const It i = at(from);
+            if constexpr (without_branches) {
+                out = internal::copy_dense_set(i, *word, out);
+                continue;
+            }
             for (std::uint64_t set = *word; set != 0; set &= set - 1) {
                 const auto k = static_cast<std::iter_difference_t<It>>(std::countr_zero(set));
                 if (is_limited && room-- == 0) {  // in one block only
@@ -116,8 +184,8 @@ private:
 
     const It first_;
     const End out_end_;
-    Out out_;      // behind what is written, or, in a window, will be
-    Out written_;  // of the first block that was prepared
+    Out out_;      // the end of the output, including what the windows under way will write
+    Out written_;  // the output of the first block that was prepared
     F& f_;
     std::size_t no_room_ = nowhere;  // the first accepted element that does not fit
     bool was_full_ = false;          // when the window began, or was combined

@@ -3,7 +3,7 @@
 
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/parallel/internal/namespaces.hpp>
-#include <coppice/pool/parallel.hpp>
+#include <coppice/pool/internal/loop_walks.hpp>
 
 #include <algorithm>
 #include <concepts>

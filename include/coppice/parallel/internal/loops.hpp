@@ -12,6 +12,7 @@
 #include <coppice/exec/internal/invoke.hpp>
 #include <coppice/parallel/internal/namespaces.hpp>
 #include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/internal/loop_walks.hpp>
 #include <coppice/pool/parallel.hpp>
 
 #include <concepts>

@@ -45,7 +45,7 @@ public:
           stages_(static_cast<std::tuple<Stages...>&&>(all)),
           slots_(new slot[internal::slots_to_make(slots, sizeof(slot))]),
           slot_count_(slots) {
-        COPPICE_CHECK(slots != 0, "pipeline() with room for no item");
+        COPPICE_CHECK(slots != 0, "pipeline() with room for no item: pass at least 1");
         make_gates(slots, std::make_index_sequence<stages>());
     }
 
@@ -136,7 +136,7 @@ private:
         (make(std::get<I>(gates_)), ...);
     }
 
-    // Calls begin(visit), then takes items from the source while it can. The caller counted it.
+    // Calls begin(visit), then takes items while it can. The caller has counted the visit.
     template <class Begin>
     void begin_visit(Begin begin) noexcept {
         {
@@ -305,7 +305,7 @@ private:
             if (s.holds_item) s.items[stages % 2].template as<last>().~last();
         }
         s.holds_item = false;
-        if (s.error) return;  // kept; the source has ended
+        if (s.error) return;  // keeps the slot, for its error; the source has ended
         flush(v);
         v.freed = &s;
     }

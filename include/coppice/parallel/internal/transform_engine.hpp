@@ -7,14 +7,56 @@
 #include <coppice/parallel/internal/loops.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <cstddef>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <ranges>
+#include <type_traits>
 #include <utility>
 
 namespace coppice::parallel::internal {
+
+// An output that may be its input, as the compiler knows if both are one variable. It has a loop of
+// its own, because one that is compiled for two arrays runs without vector instructions if they
+// turn out to be the same.
+template <class It, class Out>
+concept vectorized_in_place = std::contiguous_iterator<It> && std::contiguous_iterator<Out> &&
+                              std::same_as<std::iter_value_t<It>, std::iter_value_t<Out>> &&
+                              std::is_arithmetic_v<std::iter_value_t<Out>>;
+
+template <class It, class Out, class F>
+void write_part(It i, const It last, Out o, F& call) {
+    if constexpr (vectorized_in_place<It, Out>) {
+        if (std::to_address(i) == std::to_address(o)) {
+            for (const Out end = o + (last - i); o != end; ++o) {
+                *o = call(static_cast<std::iter_reference_t<It>>(*o));
+            }
+            return;
+        }
+    }
+    for (; i != last; ++i, ++o) *o = call(*i);
+}
+template <class It, class It2, class Out, class F>
+void write_part(It i, const It last, It2 j, Out o, F& call) {
+    if constexpr (vectorized_in_place<It, Out>) {
+        if (std::to_address(i) == std::to_address(o)) {
+            for (const Out end = o + (last - i); o != end; ++o, ++j) {
+                *o = call(static_cast<std::iter_reference_t<It>>(*o), *j);
+            }
+            return;
+        }
+    }
+    if constexpr (vectorized_in_place<It2, Out>) {
+        if (std::to_address(j) == std::to_address(o)) {
+            for (; i != last; ++i, ++o) *o = call(*i, static_cast<std::iter_reference_t<It2>>(*o));
+            return;
+        }
+    }
+    for (; i != last; ++i, ++j, ++o) *o = call(*i, *j);
+}
 
 // Writes f(x) to `out` for each element x. Returns false if a stop request left elements out.
 template <class It, class Out, class F>
@@ -23,11 +65,9 @@ bool write_each(It first, std::iter_difference_t<It> count, Out out, F& f) {
         return internal::for_parts(std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
                                    [first, out, &f](std::ptrdiff_t from, std::ptrdiff_t to) {
                                        loop_function<F, std::iter_reference_t<It>> call = f;
-                                       Out o = internal::behind(out, from);
-                                       const It last = internal::behind(first, to);
-                                       for (It i = internal::behind(first, from); i != last;
-                                            ++i, ++o)
-                                           *o = call(*i);
+                                       internal::write_part(internal::behind(first, from),
+                                                            internal::behind(first, to),
+                                                            internal::behind(out, from), call);
                                    });
     } else {
         if (count == 0) return true;
@@ -44,12 +84,9 @@ bool write_each(It first, std::iter_difference_t<It> count, It2 first2, Out out,
             std::ptrdiff_t{0}, static_cast<std::ptrdiff_t>(count),
             [first, first2, out, &f](std::ptrdiff_t from, std::ptrdiff_t to) {
                 loop_function<F, std::iter_reference_t<It>, std::iter_reference_t<It2>> call = f;
-                It2 j = internal::behind(first2, from);
-                Out o = internal::behind(out, from);
-                const It last = internal::behind(first, to);
-                for (It i = internal::behind(first, from); i != last; ++i, ++j, ++o) {
-                    *o = call(*i, *j);
-                }
+                internal::write_part(internal::behind(first, from), internal::behind(first, to),
+                                     internal::behind(first2, from), internal::behind(out, from),
+                                     call);
             });
     } else {
         if (count == 0) return true;

@@ -18,7 +18,7 @@
 #include <coppice/base/saturating.hpp>
 #include <coppice/parallel/internal/namespaces.hpp>
 #include <coppice/pool/fork_join.hpp>
-#include <coppice/pool/parallel.hpp>
+#include <coppice/pool/internal/loop_walks.hpp>
 
 #include <algorithm>
 #include <cstddef>

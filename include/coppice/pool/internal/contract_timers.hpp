@@ -6,8 +6,14 @@
 // When it rings, it enqueues the round, an item of the pool. The round enqueues the timers that are
 // due, and sets the alarm again.
 //
-//   watched_   the tick for which the alarm is set; never if it is not set; 0 while the round is
+//   watched_   the tick at which a round is enqueued; never if none is; 0 while the round is
 //              queued or runs. The round looks at the wheel again before it ends
+//   alarm_at_  the tick for which the alarm is set, which may be earlier than watched_; never if it
+//              is not set
+//
+// While all workers compute, the round waits. So the alarm is set again while a round is queued.
+// When it rings then, it tells the receivers of the timers that are due (due_notice.hpp), and puts
+// the timers into late_, from which the round enqueues them.
 //
 // The end. Each worker that ends closes the gate, waits until no thread is inside, and stops all
 // timers. A timer that is started later is stopped at once, also by a worker that still runs: the
@@ -67,15 +73,26 @@ private:
         contract_timers& timers;
     };
     static constexpr std::uint64_t in_round = 0;
+    // How late the round may be, in ticks, before the alarm takes its place: 1 ms.
+    static constexpr std::uint64_t patience = pool_timers::patience;
 
     void watch(item_chain& ended) noexcept;
+    void set_alarm(std::uint64_t tick);
+    enum class task { nothing, enqueue_round, tell_late };  // of the alarm
+    task begin_round(std::uint64_t now) noexcept;
+    void tell_late(std::uint64_t now) noexcept;
+    void take_late(item_chain& ended) noexcept;
+    static void tell(item_chain& due, item_chain& told) noexcept;
     static void enqueue(contract_scheduler group, item_chain& ended) noexcept;
 
     const contract_scheduler group_;
     gate entry_;  // for calls that arm or stop a timer; closed by the first worker that ends
     timer_shard wheel_{biased_lock::initially::shared};
     std::mutex watch_mutex_;
-    std::uint64_t watched_ = timer_shard::never;  // see above; guarded by watch_mutex_
+    // See above; guarded by watch_mutex_, all three.
+    std::uint64_t watched_ = timer_shard::never;
+    std::uint64_t alarm_at_ = timer_shard::never;
+    item_chain late_;
     alarm alarm_;
     round round_;
 };

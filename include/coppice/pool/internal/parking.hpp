@@ -164,14 +164,25 @@ public:
     // lot `near` if any slept there.
     bool wake_one(std::size_t near) noexcept {
         fence(seq_cst);  // edge parking.recheck (seq_cst): fence A
-        return wake_one_fenced(near);
+        return wake_one_fenced(near) == parking_wake::woken;
+    }
+    // Wakes likewise, for a caller that has executed fence A. Returns what it met.
+    parking_wake wake_one_fenced(std::size_t near) noexcept {
+        std::size_t lot = near;
+        for (std::size_t i = 0; i != count_; ++i) {
+            const parking_wake met = lots_[lot].wake_one_fenced();
+            if (met != parking_wake::busy) return met;
+            if (planted("parking.wake_near_only")) break;
+            lot = lot + 1 == count_ ? 0 : lot + 1;
+        }
+        return parking_wake::busy;
     }
     // Wakes likewise, for a worker that has added work to its own queue. Cost: no fence. Instead
     // every worker executes a heavy fence before it looks for the last time: after
     // announce_sleep(), and after end_search() if any worker sleeps.
     bool wake_one_lightly(std::size_t near) noexcept {
         light_fence();  // edge parking.light (light): adds work, then reads the counts
-        return wake_one_fenced(near);
+        return wake_one_fenced(near) == parking_wake::woken;
     }
     void wake_all() noexcept {
         for (std::size_t i = 0; i != count_; ++i) lots_[i].wake_all();
@@ -184,17 +195,6 @@ public:
     }
 
 private:
-    bool wake_one_fenced(std::size_t near) noexcept {
-        std::size_t lot = near;
-        for (std::size_t i = 0; i != count_; ++i) {
-            const parking_wake met = lots_[lot].wake_one_fenced();
-            if (met != parking_wake::busy) return met == parking_wake::woken;
-            if (planted("parking.wake_near_only")) break;
-            lot = lot + 1 == count_ ? 0 : lot + 1;
-        }
-        return false;
-    }
-
     const std::unique_ptr<parking[]> lots_;
     const std::size_t count_;
 };

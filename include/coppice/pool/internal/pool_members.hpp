@@ -5,7 +5,9 @@
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/pool/basic_pool.hpp>
-#include <coppice/pool/internal/workers.hpp>
+#include <coppice/pool/internal/worker.hpp>
+#include <coppice/pool/internal/worker_search.hpp>
+#include <coppice/pool/internal/worker_timers.hpp>
 #include <coppice/trace/chrome.hpp>
 
 #include <pthread.h>
@@ -59,9 +61,11 @@ basic_pool<Queues>::basic_pool(const pool_options& options) {
 
 template <class Queues>
 basic_pool<Queues>::~basic_pool() {
-    COPPICE_CHECK(!is_current(), "a pool was destroyed on one of its own workers");
+    COPPICE_CHECK(!is_current(),
+                  "a pool was destroyed on one of its own workers: destroy it on another thread");
     shared_->stop();
     shared_->join();
+    shared_->guard.retire();
     shared_->entry.wait();  // a thread whose entry was rejected may still be leaving
 }
 
@@ -85,7 +89,8 @@ bool basic_pool<Queues>::try_submit(work_item& item) noexcept {
 template <class Queues>
 bool basic_pool<Queues>::try_submit(std::size_t home, work_item& item) noexcept {
     basic_pool::shared& s = *shared_;
-    COPPICE_CHECK(home < s.nodes.size(), "submit() to a pool: no such node");
+    COPPICE_CHECK(home < s.nodes.size(),
+                  "submit() to a pool: no such node: nodes are 0 to nodes() - 1");
     // The workers of that node may have ended. A worker of another node still runs.
     if (!s.entry.enter()) return is_current() && try_submit(item);
     s.nodes[home]->inbox.push(&item);
@@ -170,13 +175,14 @@ void basic_pool<Queues>::arm_timer(pool_timer& timer, std::int64_t when,
             break;  // it may have ended, and be gone
         case timer_shard::armed::earliest:
             if (!s.timers.must_wake(due)) break;
-            if (inside) {
-                s.lots.wake_one(0);
-            } else {
-                static_cast<worker*>(current_pool_worker())->wake_one();
+            if (!inside) {
+                static_cast<worker*>(current_pool_worker())->watch(due);
+            } else if (s.lots.wake_one_fenced(0) == parking_wake::busy) {
+                s.guard.back(due);
             }
             break;
         case timer_shard::armed::ended:
+            if (!timer.stopped.read()) timer.give_notice();
             enqueue_ended(timer);
             break;
     }
@@ -213,7 +219,8 @@ std::size_t basic_pool<Queues>::size() const noexcept {
 
 template <class Queues>
 worker_counts basic_pool<Queues>::counts(std::size_t index) const noexcept {
-    COPPICE_CHECK(index < size(), "counts() of a pool: no such worker");
+    COPPICE_CHECK(index < size(),
+                  "counts() of a pool: no such worker: workers are 0 to size() - 1");
     const worker& w = *shared_->workers[index];
     return {w.runs.read(),          w.steals.read(), w.far_steals.read(),
             w.failed_steals.read(), w.parks.read(),  w.wakes.read()};
@@ -243,14 +250,16 @@ std::size_t basic_pool<Queues>::nodes() const noexcept {
 
 template <class Queues>
 unsigned basic_pool<Queues>::node_number(std::size_t home) const noexcept {
-    COPPICE_CHECK(home < nodes(), "node_number() of a pool: no such node");
+    COPPICE_CHECK(home < nodes(),
+                  "node_number() of a pool: no such node: nodes are 0 to nodes() - 1");
     return shared_->nodes[home]->number;
 }
 
 template <class Queues>
 typename basic_pool<Queues>::scheduler basic_pool<Queues>::get_scheduler(
     std::size_t home) noexcept {
-    COPPICE_CHECK(home < nodes(), "get_scheduler() of a pool: no such node");
+    COPPICE_CHECK(home < nodes(),
+                  "get_scheduler() of a pool: no such node: nodes are 0 to nodes() - 1");
     return scheduler(*this, home);
 }
 

@@ -5,6 +5,7 @@
 // runs on another thread has ended before the operation completes.
 
 #include <coppice/base/internal/check.hpp>
+#include <coppice/exec/internal/due_notice.hpp>
 #include <coppice/exec/internal/scheduled_sender.hpp>
 #include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/pool/internal/pool_timer.hpp>
@@ -43,11 +44,13 @@ public:
             : timer_type(&run, sndr.sch_.node_), sndr_(sndr), rcvr_(static_cast<Rcvr&&>(rcvr)) {}
         operation(operation&&) = delete;
         ~operation() {
-            COPPICE_CHECK(state_ != state::waiting,
-                          "a timer of a pool was destroyed while it was waiting");
+            COPPICE_CHECK(
+                state_ != state::waiting,
+                "a timer of a pool was destroyed while it was waiting: keep it until it completes");
         }
         void start() & noexcept {
-            COPPICE_CHECK(state_ == state::idle, "a timer of a pool was started twice");
+            COPPICE_CHECK(state_ == state::idle,
+                          "a timer of a pool was started twice: connect its sender again");
             state_ = state::waiting;
             const auto env = execution::get_env(rcvr_);
             const execution::instant now = execution::monotonic_now();
@@ -56,6 +59,10 @@ public:
             if (deadline < when) {
                 when = deadline;
                 ends_stopped_ = true;
+            }
+            using notice = execution::internal::get_due_notice_t;
+            if constexpr (execution::has_query<execution::env_of_t<Rcvr>, notice>) {
+                if (!ends_stopped_) this->tell = &give_notice;
             }
             auto& pool = *sndr_.sch_.pool_;
             if (!pool.begin_timer(*this)) return;
@@ -74,6 +81,10 @@ public:
             operation* op_;
         };
 
+        static void give_notice(pool_timer& timer) noexcept {
+            const operation& self = static_cast<const operation&>(timer);
+            execution::internal::get_due_notice(execution::get_env(self.rcvr_)).give();
+        }
         static void run(work_item* item) noexcept {
             operation& self = *static_cast<operation*>(static_cast<pool_timer*>(item));
             self.on_stop_.reset();

@@ -11,22 +11,36 @@
 //            no such promise
 //
 // A timer is watched if watch_ is not later than its tick, or a worker is awake and will look
-// before it sleeps. The protocol is that of parking, with a timer as the work:
+// before it sleeps. A worker that is awake may compute for long. So while all workers are awake
+// and none searches, a guard backs them: the timer of the process, which looks a little later.
+//
+//   guard_   the tick at which the guard looks; never if it does not. It only tells the receivers
+//            of timers that are due (due_notice.hpp), and puts these timers into late_, from which
+//            a worker enqueues them at its next look
+//   looks_   true while the guard may have timers that are in no wheel, and not in late_ yet
+//
+// The protocol is that of parking, with a timer as the work:
 //
 //   armer     lowers next_               fence A     wakes a worker if watch_ is later
 //   sleeper   announces its sleep        fence B     reads each next_, and promises the earliest
 //                                                    unless watch_ is that early already
 //   promiser  wakes, takes back watch_   fence C     as the last searcher to find work, wakes
 //                                                    another worker if a timer is unwatched
+//   guard     takes back guard_          fence D     reads each next_ and watch_, and sets guard_
+//                                                    again if a timer is unwatched
+//
+// An armer or a promiser that would wake a worker, but finds only busy ones, sets the guard.
 //
 // Either-or. Either A comes before B, and the sleeper sees the timer; or the armer sees the sleeper
 // and the promises that are older than its sleep. Either A comes before C, and the promiser sees
 // the timer; or the armer sees that the promise is gone. Either B comes before C, and the promiser
-// sees the sleeper that relied on it; or the sleeper sees that the promise is gone. Model:
-// tests/model/pool_timers_model.cpp.
+// sees the sleeper that relied on it; or the sleeper sees that the promise is gone. With D it is
+// alike: either the guard sees the timer, or that the promise is gone; or the armer or the promiser
+// sees that guard_ is. Model: tests/model/pool_timers_model.cpp.
 //
 // The end of a timer. Its phase is guarded by the lock of its wheel. The thread that moves it to
-// `ended` enqueues the timer, which is an item of the pool; the item completes the operation.
+// `ended` enqueues the timer, which is an item of the pool; the item completes the operation. If
+// the time has come, the thread gives the receiver's notice before, without a lock.
 //
 //   idle -> armed     start
 //   idle -> ended     start: a stop has come before, or the time has; enqueued at once
@@ -254,8 +268,10 @@ public:
         fence(seq_cst);  // edge pool_timers.watch (seq_cst): fence C
     }
 
+    // Returns a tick before which no worker has to look: no timer is due, and none is late.
+    tick_type earliest() const noexcept { return are_late() ? 0 : earliest_in_wheels(); }
     // Returns a tick before which no timer is due.
-    tick_type earliest() const noexcept {
+    tick_type earliest_in_wheels() const noexcept {
         tick_type found = never;
         for (const auto& each : shards_) {
             const tick_type next = each->next();
@@ -264,10 +280,65 @@ public:
         return found;
     }
 
+    // The guard. The caller serializes the calls that change guard_: set_guard(), begin_look().
+    static constexpr tick_type patience = 16;  // ticks by which it is later than the timer: 1 ms
+    // Returns true if the guard must be set for `tick`. Called after fence A, B, or D.
+    bool guards_later_than(tick_type tick) const noexcept { return guard_.load(relaxed) > tick; }
+    void set_guard(tick_type tick) noexcept { guard_.store(tick, relaxed); }
+    // Called when the guard looks. It then sets the guard again if are_unwatched().
+    void begin_look() noexcept {
+        guard_.store(never, relaxed);
+        looks_.store(true, relaxed);
+        fence(seq_cst);  // edge pool_timers.watch (seq_cst): fence D
+    }
+    // Called when it has put what it took from the wheels.
+    void end_look() noexcept {
+        looks_.store(false, release);  // edge pool_timers.looked (release): the late timers
+    }
+    // Called by the guard. The timers have ended, and their receivers have been told. The caller
+    // then wakes a worker.
+    void put_late(item_chain& told) noexcept {
+        while (work_item* const item = told.pop_front()) {
+            work_item* top = late_.load(relaxed);
+            do {
+                item->next = top;
+                // edge pool_timers.late (release): what the receiver was told
+            } while (!late_.compare_exchange_weak(top, item, release, relaxed));
+        }
+    }
+    bool are_late() const noexcept { return late_.load(relaxed) != nullptr; }
+    // Called by a worker: adds these timers to `out`, in the order in which they were put.
+    void take_late(item_chain& out) noexcept {
+        if (!are_late()) return;
+        item_chain first_put;
+        // edge pool_timers.late (acquire): what the receiver was told
+        work_item* top = late_.exchange(nullptr, acquire);
+        while (top != nullptr) {
+            work_item* const below = top->next;
+            first_put.push_front(top);
+            top = below;
+        }
+        out.append(static_cast<item_chain&&>(first_put));
+    }
+
+    // Called by a worker that ends, when no other thread can arm a timer. True if timers wait in
+    // its own wheel or in that of the other threads, or if the guard has taken some that no worker
+    // has enqueued yet. Its wheel is empty when it ends, and nothing is armed there later.
+    bool has_any_for(std::size_t worker) noexcept {
+        if (shards_[worker]->next() != never || outside().next() != never) return true;
+        fence(seq_cst);  // edge pool_timers.looked (seq_cst): it has taken them, so it looks
+        // edge pool_timers.looked (acquire): the late timers
+        if (looks_.load(acquire)) return true;
+        return are_late();
+    }
+
 private:
     const std::size_t count_;
     std::vector<std::unique_ptr<timer_shard>> shards_;
-    alignas(64) atomic<bool> used_{false};        // set once; read by all workers
+    alignas(64) atomic<bool> used_{false};  // set once; read by all workers, as the next
+    atomic<work_item*> late_{nullptr};      // see above; changed by the guard and its next worker
+    atomic<tick_type> guard_{never};        // see above; changed by armers and the guard, rarely
+    atomic<bool> looks_{false};             // see above; changed by the guard
     alignas(64) atomic<tick_type> watch_{never};  // see above; changed by sleepers
 };
 

@@ -70,7 +70,8 @@ public:
         if (flag.load(acquire) != 0) [[unlikely]]
             return false;
         COPPICE_CHECK(callback_.load(relaxed) == nullptr,
-                      "a second callback was registered on a stop token that takes one");
+                      "a second callback was registered on a stop token that takes one: use a "
+                      "source that takes more");
         // edge asymmetric.callback (release): the callback is constructed
         callback_.store(&callback, release);
         light_fence();  // edge asymmetric.order (light): the slot before the flag
@@ -212,7 +213,8 @@ public:
         bool running = false;
         for (const padded_slot& s : slots_) {
             COPPICE_CHECK(!s.slot.is_filled(),
-                          "a stop source was destroyed while a callback was registered");
+                          "a stop source was destroyed while a callback was registered: destroy "
+                          "the callback first");
             running |= s.slot.is_running();
         }
         if (running) [[unlikely]]

@@ -44,7 +44,8 @@ public:
     ~finite_slots() {
         const std::uintptr_t bits = left_over();
         COPPICE_CHECK(!callback_slot::any_filled(bits),
-                      "a stop source was destroyed while a callback was registered");
+                      "a stop source was destroyed while a callback was registered: destroy the "
+                      "callback first");
         if (callback_slot::any_running(bits)) [[unlikely]]
             die_inside_callback(this);
     }

@@ -154,7 +154,7 @@ public:
         stop_list& lock = further_lock();
         const stop_list::flags bits = lock.lock();
         met found = met::nothing;
-        watcher_.write(nullptr);  // the requester is here
+        watcher_.write(nullptr);  // the request that watched the chain has arrived here
         if (word_.load(relaxed) == farewell) {
             found = met::farewell;
         } else {
@@ -181,7 +181,8 @@ public:
     [[gnu::noinline, gnu::cold]] void check_end(const void* source,
                                                 std::uintptr_t slots) const noexcept {
         COPPICE_CHECK(!has_callback(word_.load(relaxed)),
-                      "a stop source was destroyed while a callback was registered");
+                      "a stop source was destroyed while a callback was registered: destroy the "
+                      "callback first");
         if (callback_slot::any_running(slots)) return;
         running_request* const request = running_request::of(source);
         if (request == nullptr) return;

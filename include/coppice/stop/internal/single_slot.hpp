@@ -1,4 +1,4 @@
-// single_slot: a slot for one callback that is its own flag; what a single stop source is made of.
+// single_slot: room for one callback, and the stop flag, in one word; for single stop sources.
 #pragma once
 // slot.hpp has the states and the proof.
 
@@ -30,7 +30,8 @@ public:
     ~single_slot() {
         const std::uintptr_t bits = slot_.left_over();
         COPPICE_CHECK(!callback_slot::any_filled(bits),
-                      "a stop source was destroyed while a callback was registered");
+                      "a stop source was destroyed while a callback was registered: destroy the "
+                      "callback first");
         if (callback_slot::any_running(bits)) [[unlikely]]
             die_inside_callback(this);
     }

@@ -99,7 +99,8 @@ public:
     static bool is_taken(std::uintptr_t seen) noexcept { return (seen & states) == 0; }
     [[gnu::noinline, gnu::cold]] static void check_free(std::uintptr_t seen) noexcept {
         COPPICE_CHECK(!is_taken(seen),
-                      "a second callback was registered on a stop token that takes one");
+                      "a second callback was registered on a stop token that takes one: use a "
+                      "source that takes more");
     }
 
     // Withdraws a registration, which stays valid if this fails because request_stop() has claimed
@@ -312,7 +313,8 @@ template <class Callback = slot_callback>
 inline void die_inside_callback(const void* source) noexcept {
     running_request* const request = running_request::of(source);
     COPPICE_CHECK(request != nullptr,
-                  "a stop source was destroyed while its callback runs on another thread");
+                  "a stop source was destroyed while its callback runs on another thread: wait for "
+                  "the callback first");
     void* const callback = request->forget_source();
     if (callback != nullptr) static_cast<Callback*>(callback)->go_nowhere();
 }

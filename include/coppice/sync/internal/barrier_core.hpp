@@ -29,7 +29,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue. arrive() returns true if it has ended the phase.
+    // Requires the lock of the queue. arrive() returns true if it has ended the phase.
     bool arrive(granted_waiters& others) noexcept {
         COPPICE_CHECK(missing_ != 0,
                       "an async_barrier got more arrivals in one phase than it has participants");

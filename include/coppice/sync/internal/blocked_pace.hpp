@@ -15,8 +15,9 @@
 
 namespace coppice::internal {
 
-// Of one thread, for all channels in which it blocks. It looks half as long when that did not pay,
-// because the other side is slow or needs this processor, and twice as long when it did.
+// The pace of one thread, for all channels in which it blocks. The thread looks half as long after
+// looks that did not pay, because the other side is slow or needs this processor, and twice as long
+// after looks that did.
 class blocked_pace {
 public:
     // Returns true if threads meet in a channel of that capacity for nearly every item.

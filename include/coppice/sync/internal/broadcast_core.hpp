@@ -84,8 +84,8 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // The rest is called inside the lock. Returns true if it copied an item into `place`, or if
-    // none can come.
+    // The functions below require the lock of the queue. Returns true if it copied an item into
+    // `place`, or if none can come.
     bool take(broadcast_cursor& cursor, std::optional<Value>& place) noexcept {
         if (cursor.next == end_) return lock_.state() == closed_state;
         const std::uint64_t kept = end_ < capacity_ ? end_ : capacity_;

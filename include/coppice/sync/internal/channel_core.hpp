@@ -54,7 +54,7 @@ public:
     using value_type = T;
     using sender = channel_sender<T>;
     using receiver = channel_receiver<T>;
-    // A thread that blocks looks for a moment if the other side comes (blocked_pace.hpp).
+    // A thread that blocks spins for a moment, in case the other side comes (blocked_pace.hpp).
     static constexpr bool looks_when_blocked = true;
 
     template <class... Args>
@@ -108,8 +108,8 @@ public:
 
     queue_lock& queue() noexcept { return lock_; }
 
-    // The rest is called inside the lock. A select calls offer() and take() before it links its
-    // waiters, so its branches never meet each other in a rendezvous.
+    // The functions below require the lock of the queue. A select calls offer() and take() before
+    // it links its waiters, so its branches never meet each other in a rendezvous.
     Items& items() noexcept { return items_; }
     send_outcome offer(T& item, granted_waiters& others) noexcept {
         if (closed_) return send_outcome::closed;

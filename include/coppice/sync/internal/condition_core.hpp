@@ -42,7 +42,7 @@ public:
     void notify_all() noexcept { notify(true); }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue.
+    // Requires the lock of the queue.
     void link(condition_waiter& w, mutex_core& mutex) noexcept {
         w.mutex = &mutex;
         w.is_in_condition = true;

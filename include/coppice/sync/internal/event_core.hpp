@@ -46,7 +46,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue.
+    // Returns true if the event is set. Requires the lock of the queue.
     bool attempt() noexcept { return lock_.state() == states::set; }
     void link(waiter& w) noexcept {
         lock_.set_state(states::waiting);
@@ -101,7 +101,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue.
+    // Takes the set() that the event remembers, if any. Requires the lock of the queue.
     bool attempt() noexcept {
         if (lock_.state() != states::set) return false;
         if (!planted("auto_event.stay_set")) lock_.set_state(states::unset);

@@ -37,7 +37,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue.
+    // Requires the lock of the queue.
     bool attempt() noexcept { return lock_.state() / one == 0; }
     void link(waiter& w) noexcept {
         lock_.set_state(lock_.state() | waiting);

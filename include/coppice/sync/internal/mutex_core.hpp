@@ -55,7 +55,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue. attempt() takes the lock if it is free.
+    // Requires the lock of the queue. attempt() takes the lock if it is free.
     bool attempt() noexcept {
         if (lock_.state() != free) return false;
         lock_.set_state(locked);
@@ -85,7 +85,8 @@ private:
 
     [[gnu::noinline]] void unlock_slow(granted_waiters& next) noexcept {
         lock_.lock();
-        COPPICE_CHECK(lock_.state() != free, "an async_mutex was unlocked that is not locked");
+        COPPICE_CHECK(lock_.state() != free,
+                      "an async_mutex was unlocked that is not locked: unlock it once per lock");
         if (waiter* const w = pass_on()) next.add(*w);
         lock_.unlock();  // the mutex may be gone
         if (planted("mutex.touch_after_unlock")) next.call_all(), lock_.peek(relaxed);

@@ -68,7 +68,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue.
+    // Requires the lock of the queue.
     bool attempt(once_turn& turn) noexcept {
         if (lock_.state() == done) return true;
         if (lock_.state() != empty) return false;

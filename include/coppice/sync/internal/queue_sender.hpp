@@ -128,7 +128,8 @@ public:
 private:
     T& checked() noexcept {
         COPPICE_CHECK(item_.has_value(),
-                      "value() of a bounded_queue::try_pop() that returned no item");
+                      "value() of a bounded_queue::try_pop() that returned no item: look at "
+                      "has_value() first");
         return *item_;
     }
     std::optional<T> item_;

@@ -214,7 +214,7 @@ struct range_results {
 template <class Op>
 struct select_vector {
     static constexpr char name[] = "select_range";
-    static constexpr std::uint32_t room_count = 0;  // that can be tried before there are branches
+    static constexpr std::uint32_t room_count = 0;  // none is tried before the branches are made
     static constexpr bool joins = select_operand<Op>::is_sender;
     template <class Provider>
     using branches = branch_array<Op, Provider>;

@@ -67,7 +67,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue. attempt() takes n permits if they are free and no
+    // Requires the lock of the queue. attempt() takes n permits if they are free and no
     // waiter is linked.
     bool attempt(std::size_t n) noexcept {
         if (!fits(lock_.state(), n)) return false;

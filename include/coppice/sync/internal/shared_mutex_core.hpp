@@ -71,7 +71,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // Inside the lock of the queue.
+    // Requires the lock of the queue.
     bool attempt(lock_kind kind) noexcept {
         if (!fits(lock_.state(), kind)) return false;
         lock_.set_state(lock_.state() + added_by(kind));
@@ -110,7 +110,9 @@ private:
         lock_.lock();
         const std::uint64_t held = lock_.state() & ~waiting;
         COPPICE_CHECK(kind == lock_kind::exclusive ? held == writer : held >= reader,
-                      "an async_shared_mutex was unlocked that is not locked, or not in that way");
+                      "an async_shared_mutex was unlocked that is not locked in that mode: unlock "
+                      "it once per "
+                      "lock, by the function of that lock");
         grant(held - added_by(kind), next);
         lock_.unlock();  // the mutex may be gone
         next.call_all();

@@ -46,7 +46,8 @@ public:
         return change_over(is_full, full, word);
     }
 
-    // The rest is called by the waiting side, inside the lock. The caller looks at the index again.
+    // The waiting side calls the functions below, inside the lock, and then looks at the index
+    // again.
     void announce(const fence_form& is_full, bool waits_often) noexcept {
         word_.store(waits | (waits_often ? wants_full : 0), relaxed);
         fence(seq_cst);  // edge spsc_bell.full (seq_cst): the announcement

@@ -116,7 +116,7 @@ public:
 
     queue_lock& queue() noexcept { return lock_; }
 
-    // The rest is called inside the lock.
+    // The functions below require the lock of the queue.
     send_outcome offer(T& item, granted_waiters& others) noexcept {
         if (closed_.load(relaxed)) return send_outcome::closed;
         if (!push(item)) {

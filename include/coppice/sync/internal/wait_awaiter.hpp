@@ -53,7 +53,7 @@ std::error_code error_of(const wait<Request>& w) noexcept {
     return std::make_error_code(std::errc::resource_unavailable_try_again);
 }
 
-// Returns the result of a wait that has ended well. If taking it throws, and `errors` stores errors
+// Returns the result of a wait that has succeeded. If taking it throws, and `errors` stores errors
 // instead of throwing them, stores the code.
 template <class Request, class Errors>
 typename Request::result take_result(Request& request,

@@ -25,7 +25,7 @@ namespace coppice::internal {
 template <class Request>
 concept looks_when_blocked = requires(Request request) { request.core->looks_when_blocked; };
 
-// What take() has thrown, for tokens that throw; the others are given its code.
+// The exception that take() threw, for tokens that rethrow it. Other tokens get its error code.
 template <bool may_throw>
 class kept_exception {
 public:

@@ -49,7 +49,7 @@ public:
     }
 
     queue_lock& queue() noexcept { return lock_; }
-    // The rest is called inside the lock.
+    // The functions below require the lock of the queue.
     std::uint64_t version_inside() const noexcept { return lock_.state() / queue_lock::unit; }
     void link(watch_waiter& w) noexcept { waiters_.push_back(w); }
     void unlink(watch_waiter& w) noexcept { waiters_.erase(w); }

@@ -90,7 +90,7 @@ private:
         if (parent_.chain() != nullptr) parent_.chain()->detach();
         transfer_loop::defer(*this);
     }
-    // Deferred was the body, or the resumption of the parent after it.
+    // Called by the loop that resumes what was deferred: the body, or the parent after the body.
     std::coroutine_handle<> resume_deferred() noexcept override {
         if (child_ != child::not_begun) return parent_.self();
         child_ = child::elsewhere;
@@ -137,10 +137,12 @@ public:
         : rcvr_(static_cast<Rcvr&&>(rcvr)), root_(execution::get_env(rcvr_)), body_(body) {}
     ~next_operation() {
         COPPICE_CHECK(phase_ != phase::running,
-                      "an operation of next() was destroyed while it was running");
+                      "an operation of next() was destroyed while it was running: keep it until it "
+                      "completes");
     }
     void start() & noexcept {
-        COPPICE_CHECK(phase_ == phase::idle, "an operation of next() was started twice");
+        COPPICE_CHECK(phase_ == phase::idle,
+                      "an operation of next() was started twice: connect its sender again");
         if (body_.has_ended()) {
             phase_ = phase::over;
             execution::set_value(static_cast<Rcvr&&>(rcvr_), item_of_t<T>());

@@ -54,8 +54,9 @@ public:
     bool has_ended() const noexcept { return !coroutine_; }
     // Called when a next() starts. Returns the coroutine to resume.
     handle_type begin_turn() noexcept {
-        COPPICE_CHECK(!coroutine_.promise().is_running(),
-                      "next() of an async_generator whose last next() has not ended");
+        COPPICE_CHECK(
+            !coroutine_.promise().is_running(),
+            "next() of an async_generator whose last next() has not ended: await that one first");
         coroutine_.promise().set_running(true);
         return coroutine_;
     }
@@ -89,7 +90,8 @@ protected:
 private:
     void check() const noexcept {
         COPPICE_CHECK(!coroutine_ || !coroutine_.promise().is_running(),
-                      "an async_generator was moved or destroyed before its next() had ended");
+                      "an async_generator was moved or destroyed before its next() had ended: "
+                      "await the next() first");
     }
     handle_type coroutine_;  // null if the body has ended, or the object was moved from
 };

@@ -43,7 +43,8 @@ struct elements_of;
 
 namespace coppice::internal {
 
-// A generator whose elements another one gives. In the frame of the other one, in its co_yield.
+// A nested generator, whose elements an outer generator yields by elements_of. The object is in the
+// frame of the outer one, in its co_yield expression.
 struct generator_nest : immovable {
     explicit generator_nest(std::coroutine_handle<> made) noexcept : inner(made) {}
     ~generator_nest() {
@@ -263,7 +264,9 @@ private:
     // Takes the coroutine out of `inner`.
     template <class Inner>
     static nested enter(Inner& inner) noexcept {
-        COPPICE_CHECK(inner.coroutine_, "elements_of a generator that was moved from");
+        COPPICE_CHECK(
+            inner.coroutine_,
+            "elements_of a generator that was moved from: use the generator that it was moved to");
         return nested(std::exchange(inner.coroutine_, {}));
     }
 };

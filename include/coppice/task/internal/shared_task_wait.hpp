@@ -57,7 +57,7 @@ public:
 
     void start() & noexcept {
         COPPICE_CHECK(!std::exchange(is_started_, true),
-                      "an operation of shared_task was started twice");
+                      "an operation of shared_task was started twice: connect its sender again");
         const shared_event event = this->wait(get_stop_token(execution::get_env(rcvr_)), [this] {
             state_->start_once(execution::get_env(rcvr_), false);
         });

@@ -118,7 +118,9 @@ class shared_wait : immovable {
 protected:
     explicit shared_wait(shared_work& work) noexcept : work_(&work) {}
     ~shared_wait() {
-        COPPICE_CHECK(!is_waiting_, "a waiter of a shared_task was destroyed while it waited");
+        COPPICE_CHECK(
+            !is_waiting_,
+            "a waiter of a shared_task was destroyed while it waited: keep it until it completes");
     }
     // Starts to wait. Calls start(), which starts the work unless another waiter did. Returns what
     // has happened until then, and the caller completes the waiter. After `none`, woken() does so,

@@ -84,7 +84,8 @@ private:
     }
     COPPICE_COLD_CALL void clean_up_child() noexcept {
         COPPICE_CHECK(child_ != child::elsewhere,
-                      "a coroutine was destroyed while it awaited a task that was running");
+                      "a coroutine was destroyed while it awaited a task that was running: let the "
+                      "task end first");
         if (child_ == child::not_begun) coroutine_.destroy();
     }
     // The stack is deep: the loop starts the task.

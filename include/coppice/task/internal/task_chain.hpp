@@ -33,7 +33,8 @@ class task_chain;
 // resumed.
 struct after_stop {
     std::coroutine_handle<> coroutine;
-    task_chain* chain;  // that of `coroutine`, if it is a task to be stopped; otherwise null
+    // The chain of `coroutine` if that is to be stopped; null if it is to be resumed.
+    task_chain* chain;
 
     static after_stop stop(std::coroutine_handle<> task, task_chain& chain) noexcept {
         return {task, &chain};

@@ -9,7 +9,7 @@
 
 #include <coppice/base/internal/cold_call.hpp>
 #include <coppice/base/internal/namespaces.hpp>
-#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/internal/frame_pool.hpp>
 
 #include <concepts>
 #include <cstddef>

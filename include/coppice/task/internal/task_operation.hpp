@@ -42,11 +42,14 @@ public:
           coroutine_(connected.take_coroutine()) {}
     ~task_operation() {
         if (coroutine_) coroutine_.destroy();
-        COPPICE_CHECK(!running_, "an operation of task was destroyed while it was running");
+        COPPICE_CHECK(
+            !running_,
+            "an operation of task was destroyed while it was running: keep it until it completes");
     }
     void start() & noexcept {
         const auto coroutine = std::exchange(coroutine_, {});
-        COPPICE_CHECK(coroutine, "an operation of task was started twice");
+        COPPICE_CHECK(coroutine,
+                      "an operation of task was started twice: connect its sender again");
         running_ = true;
         root_.listen(execution::get_env(rcvr_));
         coroutine.promise().begin(root_.context(), *this, starts::detached, outcome_);

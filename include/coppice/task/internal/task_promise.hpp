@@ -160,7 +160,7 @@ public:
 
 protected:
     void set_context(task_context<Env>& context) noexcept { context_ = &context; }
-    // Called before a coroutine is resumed that ends several times, each time with another waiter.
+    // Called before each resumption of an async_generator, which ends once for each of its waiters.
     void begin_again(task_context<Env>& context, task_waiter& waiter, starts how) noexcept {
         if (this->has(own_context)) [[unlikely]] {
             delete static_cast<changed_context<Env>*>(context_);
@@ -240,7 +240,8 @@ public:
         outcome_ = &outcome;
     }
     void begin(task_context<Env>& context, task_waiter& waiter, starts how) noexcept {
-        COPPICE_CHECK(!this->has(this->kept_outcome), "a task was waited for twice");
+        COPPICE_CHECK(!this->has(this->kept_outcome),
+                      "a task was waited for twice: pass each task once");
         begin(context, waiter, how, kept_.construct());
         this->add(this->kept_outcome);
     }

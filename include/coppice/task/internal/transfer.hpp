@@ -61,7 +61,8 @@ public:
 private:
     static constexpr std::size_t depth_max = 32 * 1024;  // bytes
 #if defined(__SANITIZE_ADDRESS__)
-    static constexpr bool moves_locals = true;  // AddressSanitizer moves them off the stack
+    // AddressSanitizer moves local variables off the stack.
+    static constexpr bool moves_locals = true;
 #elif defined(__has_feature)
     static constexpr bool moves_locals = __has_feature(address_sanitizer);
 #else

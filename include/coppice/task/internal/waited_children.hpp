@@ -52,7 +52,8 @@ struct waited_child : immovable {
     static constexpr bool is_plain = promise_type::outcome_type::is_plain;
 
     explicit waited_child(Task&& task) noexcept : coroutine(task.take_coroutine()) {
-        COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
+        COPPICE_CHECK(coroutine,
+                      "wait_for_tasks: a task was moved from: pass the task that it was moved to");
         outcome.construct();
     }
     void begin(promise_type& promise, context_type& context, task_waiter& waiter,
@@ -84,7 +85,8 @@ struct waited_child<Task&> : immovable {
     static constexpr bool is_plain = true;
 
     explicit waited_child(Task& task) noexcept : coroutine(task.coroutine()) {
-        COPPICE_CHECK(coroutine, "wait_for_tasks: a task was moved from");
+        COPPICE_CHECK(coroutine,
+                      "wait_for_tasks: a task was moved from: pass the task that it was moved to");
     }
     static void begin(promise_type& promise, context_type& context, task_waiter& waiter,
                       starts how) noexcept {

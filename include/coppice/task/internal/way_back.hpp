@@ -12,7 +12,7 @@
 
 #include <coppice/exec/affine.hpp>
 #include <coppice/exec/as_awaitable.hpp>
-#include <coppice/task/frame_pool.hpp>
+#include <coppice/task/internal/frame_pool.hpp>
 #include <coppice/task/internal/suspension.hpp>
 #include <coppice/task/internal/task_context.hpp>
 #include <coppice/task/internal/transfer.hpp>

@@ -67,7 +67,8 @@ public:
     // ---- The two directions: one operation at a time in each ----
     void enter(const lane_user& op, bool reads, bool writes) noexcept {
         COPPICE_CHECK((!reads || reader_ == nullptr) && (!writes || writer_ == nullptr),
-                      "two operations in one direction on one tls::stream");
+                      "two operations in one direction on one tls::stream: await the first one "
+                      "before the next");
         if (reads) reader_ = &op;
         if (writes) writer_ = &op;
     }
@@ -90,7 +91,7 @@ public:
         }
         return large_.acquire() ? large_.all() : std::span<std::byte>();
     }
-    // `bytes` bytes have come to that place; 0: the end of the stream.
+    // Takes `bytes` bytes that were received into that place; 0 is the end of the stream.
     void came(std::size_t bytes) noexcept {
         if (bytes == 0) {
             engine.end_input();

@@ -102,7 +102,9 @@ private:
     enum class inner { none, receiving, sending };
 
     static connection<Next>& checked(connection<Next>* on) noexcept {
-        COPPICE_CHECK(on != nullptr, "an operation of a tls::stream that was moved from");
+        COPPICE_CHECK(on != nullptr,
+                      "an operation of a tls::stream that was moved from: use the stream that it "
+                      "was moved to");
         return *on;
     }
 
@@ -180,7 +182,7 @@ private:
     }
     bool send() noexcept {
         if (!on_->outgoing.take(*this)) {
-            // The other operation makes room: enough for the engine, perhaps.
+            // The other operation is sending: that may make enough room for the engine.
             has_computed_ = last_.what != step::needs_output;
             waits_for_lane_ = true;
             return false;
@@ -211,7 +213,7 @@ private:
             } else if (last_.what != step::failed) {
                 fail(inner_error_);
             } else {
-                fail(last_.error);  // the alert could not be sent; what it was for matters more
+                fail(last_.error);  // reports the cause, not the failed send of the alert
             }
             return false;
         }

@@ -13,7 +13,7 @@
 
 namespace coppice::tls::internal {
 
-// Operations without results; the others have bytes besides.
+// What an operation without bytes is given; byte_arguments is for the others.
 template <class Next>
 struct connection_arguments {
     explicit connection_arguments(connection<Next>* on) noexcept : target(on) {}
@@ -70,7 +70,7 @@ private:
         if (!this->give_room()) return true;
         this->last_ = this->engine().receive(into_);
         received_ = this->last_.bytes;
-        // What was written besides goes out with the next bytes that are sent.
+        // What the engine has also written goes out with the next bytes that are sent.
         if (received_ != 0) this->last_.what = step::done;
         return true;
     }
@@ -81,7 +81,7 @@ private:
         if (this->last_.what == step::failed) this->fail(this->last_.error);
         return true;
     }
-    // What was received is received, also if a stop comes.
+    // A receive that has taken bytes succeeds, even if a stop was requested.
     bool is_past_stopping() const noexcept final { return received_ != 0; }
 
     std::span<std::byte> into_;

@@ -1,13 +1,7 @@
-// The workers behind basic_pool: how they find work, help, and sleep; for pool_members.hpp.
+// The workers behind basic_pool, and what they share; for pool_members.hpp.
 #pragma once
-// A worker looks for work in its queues, then in the other workers' queues and published forked
-// calls. If it finds none, it asks the other fork_deques to publish, then publishes for them
-// (grab). Before it sleeps, it asks all of them. A request stands until the next fork, which
-// publishes and wakes a sleeper. A worker that finds work while others sleep renews the requests.
-// So no worker sleeps while a forked call waits (PROTOCOL.md).
-//
-// In a pool that uses timers, a worker also looks for timers that are due: between items, before it
-// searches, and when it wakes as it has promised (pool_timers.hpp).
+// worker_search.hpp has the loop of a worker, and how it finds work, helps, and sleeps.
+// worker_timers.hpp has what it does for timers.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/asymmetric.hpp>
@@ -17,6 +11,7 @@
 #include <coppice/pool/basic_pool.hpp>
 #include <coppice/pool/internal/parking.hpp>
 #include <coppice/pool/internal/pool_timers.hpp>
+#include <coppice/pool/internal/timer_guard.hpp>
 #include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/trace/counter.hpp>
 #include <coppice/trace/event_log.hpp>
@@ -122,6 +117,15 @@ struct alignas(64) basic_pool<Queues>::worker {
         wakes.add();
         note("wake");
     }
+    // Called after fence A or B: a timer that is due at `tick` may be unwatched. Wakes a worker
+    // that will watch; if all are busy, the guard backs them.
+    void watch(pool_timers::tick_type tick) noexcept {
+        const parking_wake met = owner.lots.wake_one_fenced(home);
+        if (met == parking_wake::busy) owner.guard.back(tick);
+        if (met != parking_wake::woken) return;
+        wakes.add();
+        note("wake");
+    }
     // Wakes likewise, after an item was pushed to this worker's queue. sleep_or_end() and rouse()
     // have the heavy fences.
     void wake_one_lightly() noexcept {
@@ -163,9 +167,12 @@ struct alignas(64) basic_pool<Queues>::worker {
     void loop() noexcept;
     bool sleep_or_end() noexcept;
     bool run_own() noexcept;
-    found_work search() noexcept;
+    found_work search(item_chain& due) noexcept;
     found_work steal(bool grabs) noexcept;
-    bool serve_timers(std::int64_t now, bool all) noexcept;
+    void take_timers(std::int64_t now, bool all, item_chain& due) noexcept;
+    void enqueue_timers(item_chain& due) noexcept;
+    void run_timers(item_chain& due) noexcept;
+    void end_search() noexcept;
     void look_between_items() noexcept;
     void enqueue_here(pool_timer& timer) noexcept;
     bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
@@ -201,7 +208,11 @@ template <class Queues>
 struct basic_pool<Queues>::shared final : fork_team {
     // `homes` has the node of each worker, ascending.
     shared(const std::vector<unsigned>& homes, std::size_t trace_events)
-        : queues(homes.size()), nodes(nodes_of(homes)), lots(nodes.size()), timers(homes.size()) {
+        : queues(homes.size()),
+          nodes(nodes_of(homes)),
+          lots(nodes.size()),
+          timers(homes.size()),
+          guard(timers, lots) {
         for (std::size_t n = 0; n != nodes.size(); ++n) {
             for (std::size_t i = 0; i != nodes[n]->count; ++i) {
                 workers.push_back(std::make_unique<worker>(*this, workers.size(), n, trace_events));
@@ -216,6 +227,7 @@ struct basic_pool<Queues>::shared final : fork_team {
     parking_lots lots;
     pool_timers timers;
     gate entry;  // for submissions by other threads; closed by stop()
+    timer_guard guard;
 
     static std::vector<std::unique_ptr<node>> nodes_of(const std::vector<unsigned>& homes) {
         std::vector<std::unique_ptr<node>> all;
@@ -234,12 +246,6 @@ struct basic_pool<Queues>::shared final : fork_team {
             if (!each->forks.looks_empty() || !each->forks.looks_done()) return false;
         }
         return true;
-    }
-    // True if timers wait in the wheel of a worker, which asks, or in that of the other threads. A
-    // worker's wheel is empty when it ends, and nothing is armed there later.
-    bool has_timers(std::size_t worker) noexcept {
-        return timers[worker].next() != pool_timers::never ||
-               timers.outside().next() != pool_timers::never;
     }
     // Asks all deques. Later forks are published; looks_idle() sees the earlier ones.
     void ask_all() noexcept {
@@ -272,213 +278,5 @@ struct basic_pool<Queues>::shared final : fork_team {
         }
     }
 };
-
-// After a steal. If it took nothing: `grabs` publishes for the victim, else asks it to publish.
-template <class Queues>
-bool basic_pool<Queues>::worker::stolen_call(worker& victim, fork_steal outcome,
-                                             bool grabs) noexcept {
-    if (outcome == fork_steal::taken) {
-        count_steal(victim);
-        return true;
-    }
-    if (outcome == fork_steal::lost) count_failed_steal(victim);
-    if (grabs) {
-        victim.forks.grab();
-    } else {
-        victim.forks.ask();
-    }
-    return false;
-}
-
-// Tries each of `count` workers from `first` on, modulo all, except the caller; begins at random.
-template <class Queues>
-template <class Try>
-bool basic_pool<Queues>::worker::try_others(std::size_t first, std::size_t count,
-                                            Try&& try_one) noexcept {
-    if (count == 0) return false;
-    std::size_t i = random_below(count);
-    for (std::size_t tries = 0; tries != count; ++tries, i = i + 1 == count ? 0 : i + 1) {
-        worker& victim = *owner.workers[(first + i) % owner.workers.size()];
-        if (victim.index != index && try_one(victim)) return true;
-    }
-    return false;
-}
-
-template <class Queues>
-template <class Try>
-bool basic_pool<Queues>::worker::try_near_then_far(Try&& try_one) noexcept {
-    const node& near = *owner.nodes[home];
-    return try_others(near.first, near.count, try_one) ||
-           try_others(near.first + near.count, owner.workers.size() - near.count, try_one);
-}
-
-template <class Queues>
-found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
-    found_work found;
-    try_near_then_far([this, &found, grabs](worker& victim) noexcept {
-        const stolen<work_item> got = owner.queues.steal(index, victim.index);
-        if (got.outcome == steal_outcome::taken) {
-            count_steal(victim);
-            found.item = got.item;
-            return true;
-        }
-        if (got.outcome == steal_outcome::lost) count_failed_steal(victim);
-        return steal_call(victim, found.call, grabs);
-    });
-    return found;
-}
-
-// Called for a join: runs a call that `victim`, the thief of `awaited`, forked below `awaited`. Any
-// other call may want what the waiting function holds: a lock, or the space on this stack.
-template <class Queues>
-bool basic_pool<Queues>::worker::help(const fork_slot& awaited, worker& victim,
-                                      bool urgent) noexcept {
-    found_work found;
-    const fork_steal outcome = victim.forks.steal_below(awaited, found.call, number());
-    if (!stolen_call(victim, outcome, urgent)) return false;
-    rouse();
-    run(found);
-    return true;
-}
-
-template <class Queues>
-found_work basic_pool<Queues>::worker::search() noexcept {
-    found_work found;
-    if (owner.timers.are_used()) serve_timers(trace_time(), true);
-    for (unsigned round = 0; round != search_rounds; ++round) {
-        found.item = next();
-        if (found.item == nullptr) found = steal(round + 1 == search_rounds || round == 1);
-        if (found) break;
-        for (unsigned pauses = 0; pauses != (4u << round) / 4; ++pauses) spin_hint();
-    }
-    return found;
-}
-
-// Runs what is next in the worker's own queues. Returns false if there is nothing.
-template <class Queues>
-bool basic_pool<Queues>::worker::run_own() noexcept {
-    if (owner.timers.are_used()) [[unlikely]]
-        look_between_items();
-    found_work found;
-    found.item = next();
-    if (!found) return false;
-    run(found);
-    return true;
-}
-
-// Enqueues the item of a timer that has ended, as submit() does, without waking another worker
-// unless the timer is for another node.
-template <class Queues>
-void basic_pool<Queues>::worker::enqueue_here(pool_timer& timer) noexcept {
-    if (timer.node == pool_timer::any_node || !owner.entry.enter()) {
-        owner.queues.push(index, &timer);
-        return;
-    }
-    // The gate keeps the node's workers from ending.
-    const std::size_t there = timer.node;
-    owner.nodes[there]->inbox.push(&timer);
-    owner.lots[there].wake_one();
-    owner.entry.leave();
-}
-
-// Enqueues the timers that are due; all timers, as stopped, if the pool was told to end. `all`:
-// those of every wheel, not only the worker's own. Returns true if there were some.
-template <class Queues>
-bool basic_pool<Queues>::worker::serve_timers(std::int64_t now, bool all) noexcept {
-    pool_timers& timers = owner.timers;
-    const bool ends = owner.entry.is_closed();
-    const auto tick = pool_timers::tick_at(now);
-    item_chain due;
-    const auto serve = [this, &timers, ends, tick, &due](std::size_t i) noexcept {
-        const auto next = timers[i].next();
-        if (next == pool_timers::never || (!ends && next > tick)) return;
-        const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
-        if (ends) {
-            timers[i].take_all(user, due);
-        } else {
-            timers[i].take_due(tick, user, due);
-        }
-    };
-    serve(index);
-    if (all) {
-        for (std::size_t i = 0; i != timers.count(); ++i) {
-            if (i != index) serve(i);
-        }
-    }
-    if (due.empty()) return false;
-    // The queue of a worker gives the newest item first; so the earliest timer is pushed last.
-    item_chain latest_first;
-    while (work_item* const item = due.pop_front()) latest_first.push_front(item);
-    while (work_item* const item = latest_first.pop_front()) {
-        enqueue_here(*static_cast<pool_timer*>(item));
-    }
-    wake_one();
-    return true;
-}
-
-template <class Queues>
-void basic_pool<Queues>::worker::look_between_items() noexcept {
-    if (!looks.is_time()) return;
-    const std::int64_t now = trace_time();
-    serve_timers(now, looks.looked(now) || owner.entry.is_closed());
-}
-
-// Called by a searcher that found nothing. Returns false if the worker ends.
-template <class Queues>
-bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
-    parking& lot = owner.lots[home];
-    lot.announce_sleep();
-    owner.ask_all();
-    if (!owner.looks_idle(home)) {
-        lot.cancel_sleep();
-    } else if (owner.entry.is_closed()) {
-        lot.cancel_sleep();
-        (void)lot.end_search();
-        serve_timers(trace_time(), true);
-        // When no other thread is about to submit, an item that is not queued now will never be. A
-        // worker that still runs takes care of what it submits itself.
-        if (owner.entry.is_quiet() && owner.looks_idle(home) && !owner.has_timers(index)) {
-            return false;
-        }
-        thread_yield();
-        lot.begin_search();
-    } else {
-        const auto promised = owner.timers.promise();
-        parks.add();
-        const bool traced = log.enabled() && log.begin(trace_time(), "sleep");
-        if (promised == pool_timers::never) {
-            lot.sleep();
-        } else {
-            lot.sleep_or_wake_at(pool_timers::nanoseconds_of(promised));
-            owner.timers.take_back(promised);
-        }
-        if (traced) log.end(traced, trace_time());
-    }
-    return true;
-}
-
-template <class Queues>
-void basic_pool<Queues>::worker::loop() noexcept {
-    current_pool_worker() = this;
-    fork_deque::current() = &forks;
-    if (log.enabled()) trace::this_thread_log() = &log;
-    parking& lot = owner.lots[home];
-    for (;;) {
-        while (run_own()) {
-        }
-        lot.begin_search();
-        found_work found;
-        while (!(found = search())) {
-            if (sleep_or_end()) continue;
-            fork_deque::current() = nullptr;  // thread_local objects are destroyed outside the pool
-            return;
-        }
-        if (lot.end_search() && (!owner.looks_idle(home) || owner.timers.are_unwatched())) {
-            wake_one();
-        }
-        rouse();
-        run(found);
-    }
-}
 
 }  // namespace coppice::internal

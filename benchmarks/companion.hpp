@@ -14,7 +14,7 @@
 #include <cstdlib>
 #include <string>
 
-namespace bench_pool {
+namespace bench {
 
 class companion {
 public:
@@ -46,15 +46,19 @@ public:
         std::fclose(answer_);
         ::waitpid(child_, nullptr, 0);
     }
-    // Costs two context switches beyond the work.
-    std::uint64_t run(const char* workload, std::size_t threads, std::size_t size) {
+    struct answer {
+        std::uint64_t result;
+        double ns;  // measured by the rival: without the two context switches that a request costs
+    };
+    answer run(const char* workload, std::size_t threads, std::size_t size) {
         ::kill(child_, SIGCONT);
         std::fprintf(ask_, "%s %zu %zu\n", workload, threads, size);
         std::fflush(ask_);
         unsigned long long result = 0;
-        if (std::fscanf(answer_, "%llu", &result) != 1) fail("a rival has gone");
+        double ns = 0;
+        if (std::fscanf(answer_, "%llu %lf", &result, &ns) != 2) fail("a rival has gone");
         ::kill(child_, SIGSTOP);
-        return result;
+        return {result, ns};
     }
 
 private:
@@ -67,4 +71,4 @@ private:
     std::FILE* answer_ = nullptr;
 };
 
-}  // namespace bench_pool
+}  // namespace bench

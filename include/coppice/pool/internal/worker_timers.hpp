@@ -1,0 +1,90 @@
+// What a worker of a pool does for timers that are due; for pool_members.hpp.
+#pragma once
+
+#include <coppice/pool/internal/pool_timer.hpp>
+#include <coppice/pool/internal/pool_timers.hpp>
+#include <coppice/pool/internal/worker.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace coppice::internal {
+
+// Enqueues the item of a timer that has ended, as submit() does, without waking another worker
+// unless the timer is for another node.
+template <class Queues>
+void basic_pool<Queues>::worker::enqueue_here(pool_timer& timer) noexcept {
+    if (timer.node == pool_timer::any_node || !owner.entry.enter()) {
+        owner.queues.push(index, &timer);
+        return;
+    }
+    // The gate keeps the node's workers from ending.
+    const std::size_t there = timer.node;
+    owner.nodes[there]->inbox.push(&timer);
+    owner.lots[there].wake_one();
+    owner.entry.leave();
+}
+
+// Adds the timers that are due to `due`; all timers, as stopped, if the pool was told to end.
+// `all`: those of every wheel, not only the worker's own.
+template <class Queues>
+void basic_pool<Queues>::worker::take_timers(std::int64_t now, bool all, item_chain& due) noexcept {
+    pool_timers& timers = owner.timers;
+    const bool ends = owner.entry.is_closed();
+    const auto tick = pool_timers::tick_at(now);
+    timers.take_late(due);
+    const auto serve = [this, &timers, ends, tick, &due](std::size_t i) noexcept {
+        const auto next = timers[i].next();
+        if (next == pool_timers::never || (!ends && next > tick)) return;
+        const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
+        if (ends) {
+            timers[i].take_all(user, due);
+        } else {
+            timers[i].take_due(tick, user, due);
+        }
+    };
+    serve(index);
+    if (all) {
+        for (std::size_t i = 0; i != timers.count(); ++i) {
+            if (i != index) serve(i);
+        }
+    }
+}
+
+// Enqueues timers that have ended. The caller then wakes a worker.
+template <class Queues>
+void basic_pool<Queues>::worker::enqueue_timers(item_chain& due) noexcept {
+    // The queue of a worker gives the newest item first; so the earliest timer is pushed last.
+    item_chain latest_first;
+    while (work_item* const item = due.pop_front()) latest_first.push_front(item);
+    while (work_item* const item = latest_first.pop_front()) {
+        enqueue_here(*static_cast<pool_timer*>(item));
+    }
+}
+
+// Tells the receivers of timers that have come to their end, then enqueues the timers, whose items
+// may have to wait behind a long one. The caller then wakes a worker. It must not be a searcher,
+// because what the receivers do may take long.
+template <class Queues>
+void basic_pool<Queues>::worker::run_timers(item_chain& due) noexcept {
+    item_chain told;
+    while (work_item* const item = due.pop_front()) {
+        pool_timer& timer = *static_cast<pool_timer*>(item);
+        if (!timer.stopped.read()) timer.give_notice();
+        told.push_back(item);
+    }
+    enqueue_timers(told);
+}
+
+template <class Queues>
+void basic_pool<Queues>::worker::look_between_items() noexcept {
+    if (!looks.is_time()) return;
+    const std::int64_t now = trace_time();
+    item_chain due;
+    take_timers(now, looks.looked(now) || owner.entry.is_closed(), due);
+    if (due.empty()) return;
+    run_timers(due);
+    wake_one();
+}
+
+}  // namespace coppice::internal

@@ -1,0 +1,268 @@
+// timeout with the timers of a pool whose workers all compute: the work is stopped nevertheless.
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/scope.hpp>
+#include <coppice/exec/spawn.hpp>
+#include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/timeout.hpp>
+#include <coppice/exec/when_all.hpp>
+#include <coppice/exec/write_env.hpp>
+#include <coppice/pool/contract_pool.hpp>
+#include <coppice/pool/fork_join.hpp>
+#include <coppice/pool/queue_pool.hpp>
+#include <coppice/pool/thread_pool.hpp>
+#include <coppice/task/task.hpp>
+
+#include "emulated.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <utility>
+
+namespace {
+
+using namespace coppice;
+using namespace std::chrono_literals;
+namespace ex = coppice::execution;
+using coppice::internal::acquire, coppice::internal::atomic, coppice::internal::release;
+using this_thread::sync_wait;
+
+// Computes for about ten microseconds.
+void compute() {
+    volatile int left = 5'000;
+    while (left != 0) left = left - 1;
+}
+
+// Says whether a timeout in a task on the pool ends the sender that make() returns.
+template <class Pool, class Make>
+task<bool> timed_out(Pool&, Make make, std::chrono::nanoseconds limit) {
+    try {
+        co_await ex::timeout(make(), limit);
+    } catch (const std::system_error& error) {
+        co_return error.code() == std::errc::timed_out;
+    }
+    co_return false;
+}
+template <class Pool, class Make>
+bool times_out(Pool& pool, Make make, std::chrono::nanoseconds limit = 1ms) {
+    auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, limit));
+    return std::get<0>(*sync_wait(std::move(work)));
+}
+
+task<void> poll() {
+    const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+    const auto until_stopped = [](inplace_stop_token stop) {
+        while (!stop.stop_requested()) compute();
+    };
+    fork_join(token, until_stopped, until_stopped, [] { compute(); });
+}
+
+template <class Pool>
+class busy_pool : public testing::Test {
+public:
+    // Calls f with pools of one and of two workers.
+    template <class F>
+    static void with_each(F f) {
+        for (const std::size_t workers : {1U, 2U}) {
+            SCOPED_TRACE(workers);
+            Pool pool(workers);
+            for (int round = 0; round != test::repeated(3); ++round) f(pool);
+        }
+    }
+};
+using some_pools = testing::Types<thread_pool, queue_pool<mutex_queue>, contract_pool>;
+TYPED_TEST_SUITE(busy_pool, some_pools);
+
+TYPED_TEST(busy_pool, forked_calls_that_poll_the_token_are_stopped) {
+    this->with_each([](TypeParam& pool) {
+        EXPECT_TRUE(
+            times_out(pool, [&pool] { return ex::starts_on(pool.get_scheduler(), poll()); }));
+    });
+}
+
+TYPED_TEST(busy_pool, a_limit_that_has_passed_ends_the_work) {
+    this->with_each([](TypeParam& pool) {
+        for (const auto limit : {-1h, 0h}) {
+            EXPECT_TRUE(times_out(
+                pool, [&pool] { return ex::starts_on(pool.get_scheduler(), poll()); }, limit));
+        }
+    });
+}
+
+TYPED_TEST(busy_pool, all_of_several_timeouts_end) {
+    this->with_each([](TypeParam& pool) {
+        const auto one = [&pool](std::chrono::nanoseconds limit) {
+            const auto make = [&pool] { return ex::starts_on(pool.get_scheduler(), poll()); };
+            return ex::starts_on(pool.get_scheduler(), timed_out(pool, make, limit));
+        };
+        EXPECT_EQ(sync_wait(ex::when_all(one(1ms), one(1ms), one(2ms), one(3ms), one(0ms))),
+                  std::tuple(true, true, true, true, true));
+    });
+}
+
+// All three may be found due at the same time. Two then compute until the work of the third has
+// stopped.
+TYPED_TEST(busy_pool, what_follows_a_timeout_does_not_delay_another_one) {
+    this->with_each([](TypeParam& pool) {
+        thread_pool other(1);
+        atomic<bool> begun{false};
+        atomic<bool> stopped{false};
+        const auto polls = [](atomic<bool>& begins, atomic<bool>& ends) -> task<void> {
+            const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+            begins.store(true, release);
+            while (!token.stop_requested()) compute();
+            ends.store(true, release);
+        };
+        const auto make = [&] {
+            return ex::starts_on(other.get_scheduler(), polls(begun, stopped));
+        };
+        // Also if the limit has passed before the work begins.
+        const auto third = [&](TypeParam& on) -> task<bool> {
+            const bool timely = co_await timed_out(on, make, 1ms);
+            begun.store(true, release);
+            stopped.store(true, release);
+            co_return timely;
+        };
+        const auto first = [&](TypeParam& on) -> task<bool> {
+            const auto sch = on.get_scheduler();
+            while (!begun.load(acquire)) co_await ex::schedule_after(sch, 100us);
+            const auto hour = [&sch] { return ex::schedule_after(sch, 1h); };
+            const bool timely = co_await timed_out(on, hour, 1ms);
+            while (!stopped.load(acquire)) compute();
+            co_return timely;
+        };
+        const auto sch = pool.get_scheduler();
+        EXPECT_EQ(
+            sync_wait(ex::when_all(ex::starts_on(sch, third(pool)), ex::starts_on(sch, first(pool)),
+                                   ex::starts_on(sch, first(pool)))),
+            std::tuple(true, true, true));
+    });
+}
+
+TYPED_TEST(busy_pool, a_timer_that_is_no_timeout_completes_after_the_work) {
+    this->with_each([](TypeParam& pool) {
+        atomic<bool> over{false};
+        const auto sch = pool.get_scheduler();
+        const auto busy = [](atomic<bool>& says) -> task<void> {
+            for (int i = 0; i != 500; ++i) compute();
+            says.store(true, release);
+            co_return;
+        };
+        EXPECT_TRUE(
+            sync_wait(ex::when_all(ex::schedule_after(sch, 1ms), ex::starts_on(sch, busy(over)),
+                                   ex::schedule_after(sch, 100us))));
+        EXPECT_TRUE(over.load(acquire));
+    });
+}
+
+TYPED_TEST(busy_pool, the_end_of_the_pool_stops_the_work_before_its_limit) {
+    for (int round = 0; round != test::repeated(3); ++round) {
+        TypeParam pool(2);
+        const auto ends = [](TypeParam& on) -> task<void> {
+            on.request_stop();
+            co_await poll();
+        };
+        const auto make = [&] { return ex::starts_on(pool.get_scheduler(), ends(pool)); };
+        // The timer ends with the pool, and so does the work that it limits.
+        auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 1h));
+        EXPECT_FALSE(sync_wait(std::move(work)).has_value());
+    }
+}
+
+TYPED_TEST(busy_pool, a_limit_holds_although_the_pool_was_told_to_end) {
+    for (int round = 0; round != test::repeated(6); ++round) {
+        TypeParam pool(1 + static_cast<std::size_t>(round) % 2);
+        const auto ends = [](TypeParam& on) -> task<void> {
+            const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+            const auto until_stopped = [](inplace_stop_token stop) {
+                while (!stop.stop_requested()) compute();
+            };
+            const auto first = [&on, until_stopped](inplace_stop_token stop) {
+                on.request_stop();
+                until_stopped(stop);
+            };
+            fork_join(token, first, until_stopped);
+        };
+        const auto make = [&] { return ex::starts_on(pool.get_scheduler(), ends(pool)); };
+        // It times out, or a worker that sees the end first stops the timer and so the work.
+        auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 2ms));
+        const auto got = sync_wait(std::move(work));
+        EXPECT_TRUE(!got.has_value() || std::get<0>(*got));
+    }
+}
+
+// A time that no clock reaches must not make the guard look again and again, nor overflow.
+TYPED_TEST(busy_pool, the_longest_limit_lets_the_work_end) {
+    this->with_each([](TypeParam& pool) {
+        const auto brief = [](atomic<int>& runs) -> task<void> {
+            for (int i = 0; i != 300; ++i) compute();
+            runs.fetch_add(1, release);
+            co_return;
+        };
+        atomic<int> runs{0};
+        for (const auto limit : {std::chrono::nanoseconds::max(), std::chrono::nanoseconds(1h)}) {
+            EXPECT_FALSE(times_out(
+                pool, [&] { return ex::starts_on(pool.get_scheduler(), brief(runs)); }, limit));
+        }
+        EXPECT_EQ(runs.load(acquire), 2);
+    });
+}
+
+// A sender that waits until it is stopped, and counts that where the stop is requested.
+struct waits_for_a_stop {
+    using sender_concept = ex::sender_tag;
+    using completion_signatures = ex::completion_signatures<ex::set_stopped_t()>;
+    template <class Rcvr>
+    struct operation {
+        using operation_state_concept = ex::operation_state_tag;
+        struct stop {
+            operation* op;
+            void operator()() const noexcept {
+                op->stops->fetch_add(1, release);
+                ex::set_stopped(std::move(op->rcvr));
+            }
+        };
+        void start() & noexcept { on_stop.emplace(get_stop_token(ex::get_env(rcvr)), stop{this}); }
+        atomic<int>* stops;
+        Rcvr rcvr;
+        std::optional<stop_callback_for_t<stop_token_of_t<ex::env_of_t<Rcvr>>, stop>> on_stop = {};
+    };
+    template <class Rcvr>
+    operation<Rcvr> connect(Rcvr rcvr) const {
+        return {stops, std::move(rcvr)};
+    }
+    atomic<int>* stops;
+};
+
+// More than a look at a wheel takes at once, all due at the same time.
+TYPED_TEST(busy_pool, each_of_a_thousand_timeouts_is_told) {
+    static constexpr int count = 1'000;
+    this->with_each([](TypeParam& pool) {
+        atomic<int> stops{0};
+        ex::counting_scope scope;
+        const auto sch = pool.get_scheduler();
+        const auto until_all = [](atomic<int>& all) -> task<void> {
+            while (all.load(acquire) != count) compute();
+            co_return;
+        };
+        for (int worker = 0; worker != 2; ++worker) {
+            ex::spawn(ex::starts_on(sch, until_all(stops)), scope.get_token(),
+                      [](auto&&) noexcept {});
+        }
+        for (int i = 0; i != count; ++i) {
+            auto limited = ex::timeout(waits_for_a_stop{&stops}, 1ms);
+            ex::spawn(ex::write_env(std::move(limited), ex::prop(ex::get_timed_scheduler, sch)),
+                      scope.get_token(), [](auto&&) noexcept {});
+        }
+        sync_wait(scope.join());
+        EXPECT_EQ(stops.load(acquire), count);
+    });
+}
+
+}  // namespace
