@@ -8,22 +8,19 @@ endif()
 include(CMakePackageConfigHelpers)
 set(coppice_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/coppice)
 
-install(TARGETS coppice EXPORT coppiceTargets
-    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
-    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
-    FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
-    FILE_SET internal DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
-install(EXPORT coppiceTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir}
-    COMPONENT development)
-
-if(COPPICE_TLS)
-    install(TARGETS coppice_tls EXPORT coppiceTlsTargets
+# Installs a library, its headers, and the file that exports its target.
+function(coppice_install_library library exported)
+    install(TARGETS ${library} EXPORT ${exported}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development
         FILE_SET HEADERS DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development
         FILE_SET internal DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
-    install(EXPORT coppiceTlsTargets NAMESPACE coppice:: DESTINATION ${coppice_package_dir}
+    install(EXPORT ${exported} NAMESPACE coppice:: DESTINATION ${coppice_package_dir}
         COMPONENT development)
+endfunction()
+coppice_install_library(coppice coppiceTargets)
+if(COPPICE_TLS)
+    coppice_install_library(coppice_tls coppiceTlsTargets)
 endif()
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/coppiceConfig.cmake.in coppiceConfig.cmake

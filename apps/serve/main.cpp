@@ -1,6 +1,7 @@
 // coppice-serve: reads its options, listens, serves until SIGTERM or SIGINT, and drains. SIGHUP
-// reopens the access log and the served directory. Exit status: 0 after a drain, 2 if the options
-// cannot be served, 1 for a failure while running.
+// reopens the access log and the served directory, and reads the certificates again. Exit status: 0
+// after a drain, 2 if the options cannot be served, 1 for a failure while running.
+#include "certificates.hpp"
 #include "options.hpp"
 #include "routes.hpp"
 
@@ -35,8 +36,9 @@ void say(const std::string& what) {
 // What SIGHUP reopens. If that fails, the old one stays in use.
 class reloading {
 public:
-    reloading(serve::world& world, std::optional<http::access_log>& log, const serve::options& o)
-        : world_(world), log_(log), options_(o) {}
+    reloading(serve::world& world, std::optional<http::access_log>& log,
+              serve::certificates& certificates, const serve::options& o)
+        : world_(world), log_(log), certificates_(certificates), options_(o) {}
     void operator()() const {
         bool good = true;
         const auto failed = [&](const std::string& what, const char* why) {
@@ -55,12 +57,18 @@ public:
                 failed(options_.root, e.what());
             }
         }
+        try {
+            certificates_.reload();
+        } catch (const std::exception& e) {
+            failed("a certificate", e.what());
+        }
         if (good) say("SIGHUP: opened again");
     }
 
 private:
     serve::world& world_;
     std::optional<http::access_log>& log_;
+    serve::certificates& certificates_;
     const serve::options& options_;
 };
 
@@ -129,11 +137,12 @@ int refuse(const std::string& why) {
     return 2;
 }
 
-int serve_until_stopped(http::server& server, std::chrono::nanoseconds drain,
+int serve_until_stopped(http::server& server, bool secure, std::chrono::nanoseconds drain,
                         const reloading& reload) {
     try {
         const signal_watch watch(server, drain, reload);
         std::printf("listening on http://%s\n", server.local().to_string().c_str());
+        if (secure) std::printf("listening on https://%s\n", server.local(1).to_string().c_str());
         std::fflush(stdout);
         server.run();
         return 0;
@@ -158,6 +167,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     serve::world world;
     std::optional<http::access_log> log;
+    std::optional<serve::certificates> certificates;
     std::optional<http::server> server;
     try {
         if (!options.root.empty()) world.files.set(serve::open_files(options));
@@ -169,6 +179,11 @@ int main(int argc, char** argv) {
         http::server_options how = options.server;
         how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
+        certificates.emplace(options);
+        if (certificates->security() != nullptr) {
+            const auto at = io::endpoint::parse(options.address, options.tls_port);
+            how.more_listeners.push_back({at.value(), certificates->security()});
+        }
         server.emplace(std::move(how), serve::make_routes(world, options));
     } catch (const std::system_error& e) {
         return refuse(std::string(e.what()) + " (" + endpoint.value().to_string() + ")");
@@ -177,6 +192,7 @@ int main(int argc, char** argv) {
     }
     world.server = &*server;
     world.board = std::make_unique<serve::live_board>(*server);
-    const reloading reload(world, log, options);
-    return serve_until_stopped(*server, options.drain, reload);
+    const reloading reload(world, log, *certificates, options);
+    const bool secure = certificates->security() != nullptr;
+    return serve_until_stopped(*server, secure, options.drain, reload);
 }

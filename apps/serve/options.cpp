@@ -156,6 +156,26 @@ void add_content(CLI::App& app, options& o) {
         ->excludes(none);
 }
 
+void add_tls(CLI::App& app, options& o, int& port) {
+    flag_group tls(app, "TLS");
+    CLI::Option* const certificates = tls.add(
+        app.add_option("--tls-certificate", o.tls_certificates,
+                       "PEM file with a certificate, and those between it and its authority. "
+                       "Several: each is for the hosts that it names, the first also for others. "
+                       "SIGHUP reads all again")
+            ->check(CLI::ExistingFile));
+    CLI::Option* const keys = tls.add(app.add_option("--tls-key", o.tls_keys,
+                                                     "PEM file with the key of a certificate, in "
+                                                     "the order of these")
+                                          ->check(CLI::ExistingFile));
+    certificates->needs(keys);
+    keys->needs(certificates);
+    tls.add(app.add_option("--tls-port", port, "TCP port for TLS; 0 lets the system choose")
+                ->check(CLI::Range(0, 65535))
+                ->capture_default_str()
+                ->needs(certificates));
+}
+
 void add_limits(CLI::App& app, options& o) {
     flag_group limits(app, "Limits");
     coppice::http::server_options& s = o.server;
@@ -231,18 +251,24 @@ std::optional<std::uint64_t> read_size(std::string_view text) {
 std::variant<options, int> parse(int argc, char** argv) {
     options o;
     int port = o.port;
+    int tls_port = o.tls_port;
     CLI::App app("An HTTP/1.1 server on the coppice runtime.", "coppice-serve");
     app.set_version_flag("--version", "coppice-serve " COPPICE_SERVE_VERSION);
     add_place(app, o, port);
+    add_tls(app, o, tls_port);
     add_content(app, o);
     add_limits(app, o);
     add_timeouts(app, o);
     try {
         app.parse(argc, argv);
+        if (o.tls_certificates.size() != o.tls_keys.size()) {
+            throw CLI::ValidationError("--tls-key", "each --tls-certificate needs one");
+        }
     } catch (const CLI::ParseError& e) {
         return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
     }
     o.port = static_cast<std::uint16_t>(port);
+    o.tls_port = static_cast<std::uint16_t>(tls_port);
     // A handler that reads its body piece by piece has the same limit as one that has it whole.
     o.server.streamed_body_bytes_max = o.server.limits.body_bytes_max;
     if (o.connections_per_address_max != 0) {

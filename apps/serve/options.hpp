@@ -24,6 +24,9 @@ struct options {
     std::uint16_t port = 8080;
     // 0: one for `single`, otherwise as many as the machine has processors
     std::size_t threads = 0;
+    // PEM files: certificates, and the key of each, in the same order; none: no TLS.
+    std::vector<std::string> tls_certificates, tls_keys;
+    std::uint16_t tls_port = 8443;
     std::string root;                // "": no files are served
     std::string access_log;          // "": none
     std::vector<std::string> cors;   // origins whose scripts may use the server; none: no CORS

@@ -64,11 +64,11 @@ session refuse(io::tcp::socket s) {
 
 // Accepts until the acceptor is closed. When descriptors or memory run short, it closes idle
 // connections.
-session accept_connections(serving_loop& l, bool& began) {
+session accept_connections(serving_loop& l, served_port& port, bool& began) {
     began = true;
     while (!l.draining) {
         std::error_code ec;
-        io::tcp::socket s = co_await l.acceptor.accept(use_await[ec]);
+        io::tcp::socket s = co_await port.acceptor.accept(use_await[ec]);
         // The acceptor was closed, or its context ends. A connection that arrived last is not
         // served.
         if (l.draining || ec == std::errc::operation_canceled) co_return;
@@ -78,7 +78,7 @@ session accept_connections(serving_loop& l, bool& began) {
                 co_await io::timer(l.context).wait_for(shed_pause, use_await[ended]);
                 if (ended || l.draining) co_return;
             }
-            l.let_in(std::move(s));
+            l.let_in(std::move(s), port.security);
             continue;
         }
         if (!out_of_resources(ec)) continue;  // that connection is gone; the next may be fine
@@ -103,7 +103,7 @@ bool serving_loop::has_room() noexcept {
     return (!is_full && (simulated || reserve.take())) || longest_idle() != nullptr;
 }
 
-void serving_loop::let_in(io::tcp::socket&& s) noexcept {
+void serving_loop::let_in(io::tcp::socket&& s, const io::server_security* security) noexcept {
     // Relaxed: a count. It exceeds the limit until a connection that is being shed has closed.
     const std::size_t open = shared.open_connections.fetch_add(1, relaxed);
     bool welcome = true;
@@ -119,19 +119,22 @@ void serving_loop::let_in(io::tcp::socket&& s) noexcept {
             welcome = from != nullptr;
         }
     }
-    if (welcome && connection::open(*this, std::move(s), from)) return;
+    if (welcome && connection::open(*this, std::move(s), from, security)) return;
     if (from != nullptr) shared.addresses.leave(*from);
     shared.open_connections.fetch_sub(1, relaxed);
     counts.refused.add();
-    if (s.is_open()) refuse(std::move(s));
+    // A client of TLS would have to shake hands first; it finds its connection closed.
+    if (s.is_open() && security == nullptr) refuse(std::move(s));
     if (!simulated) (void)reserve.take();
 }
 
 connection* serving_loop::longest_idle() noexcept {
-    while (connection* const c = idle.front()) {
-        if (c->is_waiting()) return c;
-        idle.erase(*c);  // its answers are being sent
-        connections.push_back(*c);
+    for (list* const from : {&idle, &handshakes}) {
+        while (connection* const c = from->front()) {
+            if (c->is_waiting()) return c;
+            list::erase(*c);  // its answers are being sent
+            connections.push_back(*c);
+        }
     }
     return nullptr;
 }
@@ -304,6 +307,14 @@ io::endpoint peer_address::get() noexcept {
         if (!of_.more) of_.more = true;  // on the pool it is set already
     }
     return address_;
+}
+
+bool peer_address::is_secure() const noexcept {
+    return of_.owner->is_secure();
+}
+
+bool request::is_secure() const noexcept {
+    return origin_ != nullptr && origin_->peer != nullptr && origin_->peer->is_secure();
 }
 
 io::endpoint request::peer() const noexcept {

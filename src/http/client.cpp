@@ -36,23 +36,19 @@ client_core::client_core(io::context& owner, client_options o)
       random_(static_cast<std::uint64_t>(loop.now().time_since_epoch().count()) | 1) {}
 client_core::~client_core() = default;
 
-std::unique_ptr<client_connection> client_core::take(const io::endpoint* to, std::string_view name,
-                                                     std::uint16_t port, connections which) {
+std::unique_ptr<client_connection> client_core::take(const client_target& target,
+                                                     connections which) {
     const time_point oldest = saturating_sub(loop.now(), options.idle);
     std::erase_if(idle_, [&](const auto& c) { return c->used < oldest; });
-    const auto leads_there = [&](const auto& c) {
-        return name.empty() ? c->name.empty() && c->to == *to : c->name == name && c->port == port;
-    };
+    const auto leads_there = [&](const auto& c) { return c->leads_to(target); };
     while (which == connections::kept_or_new) {
         const auto found = std::find_if(idle_.rbegin(), idle_.rend(), leads_there);
         if (found == idle_.rend()) break;
         std::unique_ptr<client_connection> c = std::move(*found);
         idle_.erase(std::next(found).base());
-        // Otherwise bytes have arrived since its last use, or its server has closed it.
-        if (c->socket.is_quiet()) return c;
+        if (c->is_reusable()) return c;
     }
-    return std::make_unique<client_connection>(loop, to != nullptr ? *to : io::endpoint(), name,
-                                               port);
+    return std::make_unique<client_connection>(loop, target);
 }
 
 void client_core::keep(std::unique_ptr<client_connection> used) noexcept {

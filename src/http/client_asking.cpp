@@ -106,13 +106,24 @@ task<bool> client_call::receive_more() {
     ended_by_ = std::make_error_code(std::errc::connection_aborted);
     if (!connection_->socket.is_open()) co_return false;
     std::error_code ec;
-    const io::pooled_buffer received = co_await connection_->socket.receive_pooled(use_await[ec]);
+    io::pooled_buffer received;
+    if (connection_->link == nullptr) {
+        received = co_await connection_->socket.receive_pooled(use_await[ec]);
+    } else {
+        received = co_await receive_encrypted(ec);
+    }
     ended_by_ = ec;
     if (ec || received.empty()) co_return false;
     heard_ = true;
     const auto bytes = received.bytes();
     connection_->input.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
     co_return true;
+}
+
+// Apart from receive_more(), whose frame would be larger.
+task<io::pooled_buffer> client_call::receive_encrypted(std::error_code& ec) {
+    io::pooled_buffer received = co_await connection_->link->receive_pooled(use_await[ec]);
+    co_return received;
 }
 
 }  // namespace coppice::http::internal

@@ -118,7 +118,7 @@ task<> client_call::ask() {
         // Replaces the closed connection, which is destroyed first, since the host's limit counts
         // its place.
         connection_ = nullptr;
-        connection_ = client_.take(to_, name_, port_, which);
+        connection_ = client_.take({to_, name_, port_, proven_}, which);
         const bool kept = !connection_->fresh;
         const bool answered = co_await attempt(kept && again);
         if (answered) co_return;

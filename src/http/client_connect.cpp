@@ -3,6 +3,7 @@
 #include <coppice/http/internal/client_call.hpp>
 #include <coppice/token/use_await.hpp>
 
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -21,10 +22,28 @@ task<> client_call::connect() {
     } else {
         co_await connect_by_name(ec);
     }
+    if (!ec && !proven_.empty()) co_await shake_hands(ec);
     if (ec) {
-        lost_ = !stopped();
+        const secure_link* const link = connection_->link.get();
+        lost_ = !stopped() && (link == nullptr || !link->failure());
         fail(ec, "connect");
     }
+}
+
+// The server has to prove its name. An empty send ends when it has.
+task<> client_call::shake_hands(std::error_code& ec) {
+    client_connection& c = *connection_;
+    if (!c.socket.is_open()) {
+        ec = std::make_error_code(std::errc::operation_canceled);
+        co_return;
+    }
+    try {
+        c.link =
+            secure_link::make(loop_, *c.socket.slot(), client_.options.security->connect(proven_));
+    } catch (const std::invalid_argument&) {
+        ec = std::make_error_code(std::errc::invalid_argument);
+    }
+    if (!ec) co_await c.link->send({}, use_await[ec]);
 }
 
 // While the name is looked up and its addresses are raced there is no socket to close.

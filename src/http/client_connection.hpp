@@ -17,19 +17,39 @@
 #include <unordered_map>
 #include <utility>
 
+#include "secure_link.hpp"
+
 namespace coppice::http::internal {
 
 // An open connection, in use or kept.
 struct client_connection : immovable {
-    client_connection(io::context& loop, const io::endpoint& peer, std::string_view host,
-                      std::uint16_t port_of_host)
-        : socket(loop), to(peer), name(host), port(port_of_host) {}
+    client_connection(io::context& loop, const client_target& target)
+        : socket(loop),
+          to(target.to != nullptr ? *target.to : io::endpoint()),
+          name(target.name),
+          port(target.port),
+          proven(target.proven) {}
+    // The server finds the end of TLS, and not a truncation.
+    ~client_connection() {
+        if (link != nullptr && socket.is_open()) link->say_end();
+    }
+    bool leads_to(const client_target& target) const noexcept {
+        if (proven != target.proven) return false;
+        if (target.name.empty()) return name.empty() && to == *target.to;
+        return name == target.name && port == target.port;
+    }
+    // Returns false if the server has ended it, or bytes have arrived since its last use.
+    bool is_reusable() noexcept {
+        return socket.is_quiet() && (link == nullptr || link->is_quiet());
+    }
 
-    io::tcp::socket socket;
+    slotted_socket socket;
+    secure_link::owned link;  // nullptr: not encrypted
     io::endpoint to;
     std::string name;  // the host that was looked up; "": `to` was given
     std::uint16_t port;
-    std::string input;  // received, not yet consumed
+    std::string proven;  // the host that the server has to prove; "": not encrypted
+    std::string input;   // received, not yet consumed
     time_point used{};
     bool fresh = true;
 };

@@ -53,10 +53,12 @@ void client_call::aim() {
 
 // Aims at a URL; `at` is the route's.
 void client_call::aim_at(const url& at) {
-    if (at.scheme() != "http") {
+    const bool secure = at.scheme() == "https";
+    if (secure && client_.options.security == nullptr) {
         fail(std::make_error_code(std::errc::protocol_not_supported),
-             "http request: https is not supported, there is no TLS; use http");
+             "http request: https needs client_options::security, a tls::client_context");
     }
+    proven_ = secure ? at.host() : std::string_view();
     host_field_ = at.authority();
     target_ = at.target();
     port_ = at.port();
@@ -121,6 +123,10 @@ void client_call::follow() {
     if (locations.size() != 1 || !resolved) {
         fail(std::make_error_code(std::errc::bad_message),
              "http request: a redirect's Location is not an http URL");
+    }
+    if (from.scheme() == "https" && resolved->scheme() == "http") {
+        fail(std::make_error_code(std::errc::protocol_not_supported),
+             "http request: a redirect from https to http is not followed");
     }
     const bool get = becomes_get();
     const bool other_origin = !from.same_origin(*resolved);

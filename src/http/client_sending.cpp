@@ -123,9 +123,19 @@ task<bool> client_call::send_piece(std::string_view piece) {
     if (body_apart()) limit(client_.options.body);
     while (sent_ != piece.size() && !send_error_) {
         const auto left = std::as_bytes(std::span(piece)).subspan(sent_);
-        sent_ += co_await connection_->socket.send(left, use_await[send_error_]);
+        if (connection_->link == nullptr) {
+            sent_ += co_await connection_->socket.send(left, use_await[send_error_]);
+        } else {
+            sent_ += co_await send_encrypted(left);
+        }
     }
     co_return !send_error_;
+}
+
+// Apart from send_piece(), whose frame would be larger.
+task<std::size_t> client_call::send_encrypted(std::span<const std::byte> bytes) {
+    const std::size_t sent = co_await connection_->link->send(bytes, use_await[send_error_]);
+    co_return sent;
 }
 
 // Sends output_. Gives false if the connection is gone, and also if the awaiter was stopped; the

@@ -24,7 +24,7 @@ constexpr std::size_t linger_bytes_max = 64 * 1024;
 
 void connection::drain() noexcept {
     if (state_ == state::idle) {
-        if (batch_ == nullptr) socket_.close();  // otherwise its answers are about to be sent
+        if (batch_ == nullptr) close_socket();  // otherwise its answers are about to be sent
     } else if (state_ == state::reading_head || state_ == state::reading_body) {
         end_within(loop_.options.timeouts.drain_request);
     } else if (state_ == state::lingering) {
@@ -42,7 +42,7 @@ void connection::cut_off() noexcept {
 // connection. Closing with unread bytes, or before bytes that still arrive, would cause a reset,
 // which may destroy the answer.
 task<> connection::linger(exchange& e) {
-    socket_.shutdown_send();
+    say_end();
     std::size_t left = e.unread || e.given_up ? ~std::size_t{0} : linger_bytes_max;
     if (!e.sending_late) {  // others can use what the exchange holds
         account(e, loop_.context.now());
@@ -67,7 +67,7 @@ void connection::give_up() noexcept {
     if (away_ && !e.right.give_up()) {
         // Earlier answers of the batch wait for this one, and it is unknown which of the output is
         // whose.
-        socket_.shutdown_send();
+        say_end();
         return;
     }
     try {
@@ -78,19 +78,18 @@ void connection::give_up() noexcept {
         return;
     }
     count(e);
-    e.sender.on = socket_.slot();
     e.sender.complete = &late_answer_sent;
     e.sender.data = reinterpret_cast<std::byte*>(e.output.data()) + e.sent;
     e.sender.size = e.output.size() - e.sent;
     e.sending_late = true;
-    if (socket_.is_open() && !loop_.context.start(e.sender)) return;
+    if (socket_.is_open() && !start(e.sender)) return;
     late_answer_sent(&e.sender);
 }
 
 void connection::late_answer_sent(operation* op) noexcept {
     exchange& e = static_cast<exchange::sending*>(op)->of;
     e.sending_late = false;
-    if (e.owner->socket_.is_open()) e.owner->socket_.shutdown_send();
+    if (e.owner->socket_.is_open()) e.owner->say_end();
     if (e.late_waiter) std::exchange(e.late_waiter, {}).resume();
 }
 
@@ -110,14 +109,27 @@ void connection::break_off() noexcept {
 void connection::abort() noexcept {
     if (!socket_.is_open()) return;
     (void)socket_.set(io::linger(std::chrono::seconds(0)));
-    if (batch_ != nullptr) batch_->unread = false;
-    close_socket();
+    if (batch_ != nullptr) {
+        batch_->unread = false;
+        if (batch_->stop) (void)batch_->address.get();
+    }
+    socket_.close();
 }
 
-// Closes the socket. First takes the client's address if a handler may be running, which may still
-// ask for it.
+// Tells the client that nothing more is sent.
+void connection::say_end() noexcept {
+    if (secure_ != nullptr) {
+        secure_->say_end();
+    } else {
+        socket_.shutdown_send();
+    }
+}
+
+// Closes the socket, after close_notify if it is encrypted. First takes the client's address if a
+// handler may be running, which may still ask for it.
 void connection::close_socket() noexcept {
     if (batch_ != nullptr && batch_->stop) (void)batch_->address.get();
+    if (secure_ != nullptr && socket_.is_open()) secure_->say_end();
     socket_.close();
 }
 
@@ -131,6 +143,7 @@ void connection::run_out_of_memory() noexcept {
 
 // Ends the connection. The caller must not touch it afterwards.
 void connection::end() noexcept {
+    if (secure_ != nullptr && socket_.is_open()) secure_->say_end();
     socket_.close();
     if (receiving_) {
         complete = &received_last;

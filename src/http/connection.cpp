@@ -4,6 +4,7 @@
 #include <coppice/base/saturating.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace coppice::http {
@@ -35,11 +36,36 @@ connection::~connection() {
     loop_.connection_ended();
 }
 
-bool connection::open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept {
+bool connection::open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from,
+                      const io::server_security* security) noexcept {
     connection* const c = try_new<connection>(l, std::move(s), from);
     if (c == nullptr) return false;
-    c->serve();
+    if (security == nullptr) [[likely]] {
+        c->serve();
+    } else if (c->secure_by(*security)) {
+        c->begin_handshake();
+    } else {
+        c->end();
+    }
     return true;
+}
+
+// Returns false if there is no memory, or no randomness.
+bool connection::secure_by(const io::server_security& security) noexcept {
+    try {
+        secure_ = secure_link::make(loop_.context, *socket_.slot(), security.accept());
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+// Waits for the first bytes of a request, as in idle, but no longer than for a request's head. The
+// wait drives the handshake.
+void connection::begin_handshake() noexcept {
+    idle_until_ = saturating_add(loop_.context.turn_time(), loop_.options.timeouts.header);
+    loop_.add_handshake(*this);
+    if (start_receiving(&received) && take_input()) serve();
 }
 
 // Waits for requests and answers them, until it has to wait for something else. May end the
@@ -76,8 +102,7 @@ bool connection::start_receiving(void (*then)(operation*) noexcept) noexcept {
     complete = then;
     if (receiving_) [[unlikely]]
         return false;  // pending since a handler was waited for
-    on = socket_.slot();
-    receiving_ = !loop_.context.start_here(*this);
+    receiving_ = !start(*this);
     return !receiving_;
 }
 

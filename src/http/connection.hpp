@@ -25,6 +25,7 @@
 // answering.cpp makes answers, refusing.cpp those that need no handler, streaming.cpp and
 // incoming_body.cpp are for bodies in pieces, time_limits.cpp has the timer, budget.cpp the memory.
 
+#include "secure_link.hpp"
 #include "serving_loop.hpp"
 
 #include <cerrno>
@@ -37,13 +38,6 @@ namespace coppice::http {
 
 using namespace internal;
 
-// A tcp::socket that tells which of the loop's descriptors it is.
-class served_socket : public io::tcp::socket {
-public:
-    explicit served_socket(io::tcp::socket&& s) noexcept : socket(std::move(s)) {}
-    io::internal::descriptor* slot() const noexcept { return reference().on; }
-};
-
 // An open connection. It owns itself and is the operation that receives. While it waits for a
 // request, it holds nothing else: the exchange is lent with the first byte, and coroutines start
 // when it has to wait for something.
@@ -54,7 +48,9 @@ public:
 class connection : public list_hook<connection_list>, io::internal::ring_operation {
 public:
     // Serves a connection until either side ends it. Returns false if there is no memory for it.
-    static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
+    // `security`: encrypts it, if that is not nullptr.
+    static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from,
+                     const io::server_security* security) noexcept;
 
     // Called when the server drains: ends at once if idle, otherwise after the current requests.
     void drain() noexcept;
@@ -66,7 +62,13 @@ public:
     bool is_waiting() const noexcept {
         return state_ == state::idle && batch_ == nullptr && socket_.is_open();
     }
+    // Returns true if it is encrypted, or will be. Threads: any.
+    bool is_secure() const noexcept { return secure_ != nullptr; }
+    // Returns true unless its handshake is still under way.
+    bool is_ready() const noexcept { return secure_ == nullptr || secure_->is_ready(); }
     time_point idle_until() const noexcept { return idle_until_; }
+    // Makes the connection wait for requests as an idle one, from now on.
+    void become_idle() noexcept;
     static void expired(io::timer_entry* entry) noexcept;  // the timer of an exchange
     // For serving_loop::send_soon(). Returns false if answers_sent() will be called; otherwise the
     // caller must call go_on().
@@ -76,6 +78,7 @@ public:
 
 private:
     connection(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
+    bool secure_by(const io::server_security& security) noexcept;
     ~connection();
 
     friend class incoming_body;
@@ -113,7 +116,7 @@ private:
     // connection.cpp: idle, and the short way.
     void serve() noexcept;
     bool await_input() noexcept;
-    void become_idle() noexcept;
+    void begin_handshake() noexcept;
     void become_busy() noexcept;
     bool start_receiving(void (*then)(operation*) noexcept) noexcept;
     static connection& receive_ended(operation* op) noexcept;
@@ -180,7 +183,9 @@ private:
     bool write_at_once(exchange& e) noexcept;
     task<bool> write(exchange& e);
     bool send_directly(exchange& e) noexcept;
+    task<std::size_t> send_encrypted(std::span<const std::byte> bytes, std::error_code& ec);
     task<bool> send_file(exchange& e, file_part part);
+    task<bool> send_file_encrypted(exchange& e, file_part part);
 
     // closing.cpp: lingering, and the end.
     class end_of_late_answer;
@@ -189,6 +194,7 @@ private:
     static void late_answer_sent(operation* op) noexcept;
     void abort() noexcept;
     void break_off() noexcept;
+    void say_end() noexcept;
     void close_socket() noexcept;
     [[gnu::cold, gnu::noinline]] void run_out_of_memory() noexcept;
     [[gnu::cold, gnu::noinline]] void end() noexcept;
@@ -245,8 +251,12 @@ private:
     [[gnu::noinline]] void log(exchange& e, int status, std::uint64_t body_bytes,
                                const request_head* head);
 
+    // Starts an operation on the socket, or on what encrypts it. Returns true if it has ended.
+    bool start(io::internal::ring_operation& op) noexcept;
+
     serving_loop& loop_;
-    served_socket socket_;        // closed by closing.cpp, and by attend() at its end
+    slotted_socket socket_;       // closed by closing.cpp, and by attend() at its end
+    secure_link::owned secure_;   // nullptr: bytes go to and from the socket as they are
     address_counts::slot* from_;  // nullptr: addresses are not counted
     exchange* batch_ = nullptr;   // the batch that is being answered: begin_batch(), end_batch()
     time_point idle_until_{};     // written by become_idle()
@@ -257,17 +267,23 @@ private:
     bool cut_ = false;            // cut_off() was called
 };
 
+inline bool connection::start(io::internal::ring_operation& op) noexcept {
+    if (secure_ != nullptr) [[unlikely]]
+        return secure_->start(op);
+    op.on = socket_.slot();
+    return loop_.context.start_here(op);
+}
+
 inline bool connection::start_sending() noexcept {
     exchange& e = *batch_;
     if (!socket_.is_open()) [[unlikely]] {
         e.sender.result = -ECANCELED;
         return true;
     }
-    e.sender.on = socket_.slot();
     e.sender.complete = &answers_sent;
     e.sender.data = reinterpret_cast<std::byte*>(e.output.data()) + e.sent;
     e.sender.size = e.output.size() - e.sent;
-    if (loop_.context.start_here(e.sender)) return true;
+    if (start(e.sender)) return true;
     wait_for_sending();
     return false;
 }

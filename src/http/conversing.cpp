@@ -45,7 +45,7 @@ session connection::attend(step s, bool& began) {
         rest();
         co_return;
     }
-    socket_.close();
+    close_socket();
     if (e.sending_late) co_await end_of_late_answer(e);
     end_batch(loop_.context.now());
     end();

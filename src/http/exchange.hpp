@@ -137,6 +137,7 @@ class peer_address {
 public:
     explicit peer_address(exchange& of) noexcept : of_(of) {}
     io::endpoint get() noexcept;
+    bool is_secure() const noexcept;  // the client's connection, which has the exchange
     // Forgets the address, for the next connection.
     void forget() noexcept { known_ = false; }
 

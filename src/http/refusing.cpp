@@ -27,8 +27,12 @@ std::optional<response> connection::answer_without_handler(exchange& e, const re
         e.closing = true;
         e.unread = true;
     }
-    // A server without TLS cannot answer for https.
-    if (equals_ignoring_case(r.head().scheme(), "https")) return response::status(421);
+    // A target that says how it is to be reached was not reached in that way (RFC 9110
+    // section 7.4).
+    const std::string_view scheme = r.head().scheme();
+    if (!scheme.empty() && equals_ignoring_case(scheme, "https") != is_secure()) {
+        return response::status(421);
+    }
     for (const auto& f : loop_.routes.filters()) {
         if (std::optional<response> made = f->before(r)) return made;
     }

@@ -28,7 +28,12 @@ constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model `worke
 
 // The loops, and what is needed to stop them from outside.
 struct server::shared {
-    shared(server_options&& o, router&& r) : serving(std::move(o)), path(serving.options.endpoint) {
+    shared(server_options&& o, router&& r) : serving(std::move(o)) {
+        serving.listeners.push_back({serving.options.endpoint, serving.options.security});
+        for (const listener& l : serving.options.more_listeners) serving.listeners.push_back(l);
+        for (const listener& l : serving.listeners) {
+            paths.push_back(std::make_unique<socket_path>(l.endpoint));
+        }
         serving.routes = std::move(r);
         serving.parser_limits = serving.options.limits;
         serving.parser_limits.body_bytes_max =
@@ -59,6 +64,27 @@ struct server::shared {
         serving.pool = own_pool.get();
     }
 
+    // Makes the acceptors of a loop. The first acceptor on an endpoint binds alone, so that a port
+    // in use is detected even if its owner shares it. The others join it, which the kernel allows
+    // once the first shares too.
+    void listen(std::size_t index, bool shares) {
+        serving_loop& l = *loops[index];
+        for (std::size_t n = 0; n != serving.listeners.size(); ++n) {
+            listener& at = serving.listeners[n];
+            io::tcp::acceptor_options how;
+            if (index != 0 && at.endpoint.is_unix()) {
+                how.already_listening = loops[0]->ports[n]->acceptor.native();
+            }
+            how.share_port = shares && !at.endpoint.is_unix();
+            how.first_sharer = index == 0;
+            l.ports.push_back(std::make_unique<served_port>(l.context, at, how));
+            if (index == 0) {
+                at.endpoint = l.ports[n]->acceptor.local();
+                paths[n]->adopt();
+            }
+        }
+    }
+
     struct loop : serving_loop {
         using serving_loop::serving_loop;
         // Posted once by drain().
@@ -81,9 +107,11 @@ struct server::shared {
         // Serves until drained; nothing is pending then.
         void run(server::shared& owner) {
             try {
-                bool began = false;
-                accept_connections(*this, began);
-                if (!began) throw std::bad_alloc();
+                for (const auto& port : ports) {
+                    bool began = false;
+                    accept_connections(*this, *port, began);
+                    if (!began) throw std::bad_alloc();
+                }
                 if (options.on_loop) options.on_loop(context);
             } catch (...) {
                 owner.fail(std::current_exception());
@@ -149,10 +177,9 @@ struct server::shared {
     serving_shared serving;
     std::unique_ptr<thread_pool> own_pool;
     atomic<bool> draining{false};  // set by the first drain(); nothing depends on its order
-    socket_path path;              // outlives the acceptors that listen there
+    std::vector<std::unique_ptr<socket_path>> paths;  // outlive the acceptors that listen there
     std::vector<std::unique_ptr<loop>> loops;
     std::optional<signal_watch> signals;  // its session ends when the first loop is destroyed
-    io::endpoint local;
     bool running = false;
     std::mutex failing;
     std::exception_ptr failure;  // of the first loop that cannot serve; written under `failing`
@@ -161,23 +188,12 @@ struct server::shared {
 server::server(server_options options, router routes)
     : shared_(std::make_unique<shared>(checked(std::move(options)), std::move(routes))) {
     server_options& o = shared_->serving.options;
-    // The first acceptor binds alone, so that a port in use is detected even if its owner shares
-    // it. The others join it, which the kernel allows once the first shares too.
     const std::size_t loops = shared_->loops_wanted();
     if (o.simulation == nullptr) provide_descriptors(o, loops);
     for (std::size_t i = 0; i != loops; ++i) {
-        io::tcp::acceptor_options how;
-        if (i != 0 && o.endpoint.is_unix()) {
-            how.already_listening = shared_->loops[0]->acceptor.native();
-        }
-        how.share_port = loops > 1 && !o.endpoint.is_unix();
-        how.first_sharer = i == 0;
-        shared_->loops.push_back(std::make_unique<shared::loop>(shared_->serving, how));
+        shared_->loops.push_back(std::make_unique<shared::loop>(shared_->serving));
         shared_->serving.loops.push_back(shared_->loops.back().get());
-        if (i == 0) {
-            o.endpoint = shared_->local = shared_->loops[0]->acceptor.local();
-            shared_->path.adopt();
-        }
+        shared_->listen(i, loops > 1);
     }
     shared_->make_pool();
 }
@@ -186,11 +202,11 @@ server::~server() {
     COPPICE_CHECK(!shared_->running, "a server was destroyed inside run(): let run() return first");
 }
 
-std::uint16_t server::port() const noexcept {
-    return shared_->local.port();
+std::uint16_t server::port(std::size_t listener) const noexcept {
+    return local(listener).port();
 }
-io::endpoint server::local() const noexcept {
-    return shared_->local;
+io::endpoint server::local(std::size_t listener) const noexcept {
+    return shared_->serving.listeners[listener].endpoint;
 }
 thread_pool* server::pool() const noexcept {
     return shared_->serving.pool;
@@ -222,7 +238,7 @@ void server::run() {
     loops[0]->run(*shared_);
     for (std::size_t i = 1; i < loops.size(); ++i) loops[i]->thread.join();
     shared_->running = false;
-    shared_->path.remove();
+    for (const auto& path : shared_->paths) path->remove();
     if (shared_->failure) std::rethrow_exception(std::exchange(shared_->failure, nullptr));
 }
 

@@ -20,13 +20,12 @@ constexpr duration slow_answer = std::chrono::microseconds(50);
 
 }  // namespace
 
-serving_loop::serving_loop(serving_shared& s, io::tcp::acceptor_options how)
+serving_loop::serving_loop(serving_shared& s)
     : shared(s),
       options(s.options),
       routes(s.routes),
       context(s.options.simulation != nullptr ? io::context(*s.options.simulation)
-                                              : io::context(s.options.backend)),
-      acceptor(context, s.options.endpoint, how) {
+                                              : io::context(s.options.backend)) {
     exchanges.reserve(spare_exchanges_max);
     if (!simulated) (void)reserve.take();
 }
@@ -108,6 +107,35 @@ void serving_loop::end_idle() noexcept {
     }
 }
 
+void serving_loop::add_handshake(connection& c) noexcept {
+    list::erase(c);
+    handshakes.push_back(c);
+    if (!end_handshakes_.armed() && c.idle_until() != time_point::max()) {
+        context.arm(end_handshakes_, c.idle_until());
+    }
+}
+
+// A handshake that has ended leaves the list with the first request, or here.
+void serving_loop::end_handshakes() noexcept {
+    if (context.ending()) return;
+    for (connection* c; (c = handshakes.front()) != nullptr;) {
+        if (context.turn_time() < c->idle_until()) {
+            context.arm(end_handshakes_, c->idle_until());
+            return;
+        }
+        if (c->is_waiting() && c->is_ready()) {
+            c->become_idle();
+            continue;
+        }
+        const bool late = c->is_waiting();
+        list::erase(*c);
+        connections.push_back(*c);
+        if (!late) continue;  // its answers are being sent
+        counts.timed_out.add();
+        c->drain();
+    }
+}
+
 void serving_loop::send_soon(exchange& e) noexcept {
     group.senders.push_back(&e.sender);
     ++group.size;
@@ -148,8 +176,9 @@ void serving_loop::answer_group::end(operation* op) noexcept {
 
 void serving_loop::begin_drain(duration hard_stop) noexcept {
     draining = true;
-    acceptor.close();
+    for (const auto& port : ports) port->acceptor.close();
     idle.for_each([](connection& c) { c.drain(); });
+    handshakes.for_each([](connection& c) { c.drain(); });
     connections.for_each([](connection& c) { c.drain(); });
     context.arm(cut_off_, saturating_add(context.turn_time(), hard_stop));
     connection_ended();
@@ -157,9 +186,10 @@ void serving_loop::begin_drain(duration hard_stop) noexcept {
 
 // Without connections nothing is timed, and a draining loop has nothing left to do.
 void serving_loop::connection_ended() noexcept {
-    if (!draining || !connections.empty() || !idle.empty()) return;
+    if (!draining || !connections.empty() || !idle.empty() || !handshakes.empty()) return;
     if (cut_off_.armed()) context.disarm(cut_off_);
     if (end_idle_.armed()) context.disarm(end_idle_);
+    if (end_handshakes_.armed()) context.disarm(end_handshakes_);
     for (const auto& spare : exchanges) {
         if (spare->armed()) context.disarm(*spare);
     }

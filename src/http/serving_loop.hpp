@@ -50,6 +50,7 @@ struct serving_shared {
           per_address(address_limit::of(options)) {}
 
     server_options options;
+    std::vector<listener> listeners;  // all of them, the first one is that of `options`
     router routes;
     thread_pool* pool = nullptr;
     limits parser_limits;  // those of the options, large enough for streamed bodies
@@ -64,9 +65,17 @@ struct serving_shared {
     atomic<std::size_t> loops_drained{0};  // nothing depends on its order
 };
 
+// One acceptor of a loop, and what encrypts the connections that it accepts.
+struct served_port : immovable {
+    served_port(io::context& loop, const listener& of, io::tcp::acceptor_options how)
+        : acceptor(loop, of.endpoint, how), security(of.security.get()) {}
+    io::tcp::acceptor acceptor;
+    const io::server_security* const security;  // nullptr: nothing
+};
+
 // One loop of a server. Everything except `counts` belongs to its thread.
 struct serving_loop : immovable {
-    serving_loop(serving_shared& s, io::tcp::acceptor_options how);
+    explicit serving_loop(serving_shared& s);
 
     // Returns nullptr if there is no memory.
     exchange* take_exchange(connection& owner) noexcept;
@@ -74,12 +83,15 @@ struct serving_loop : immovable {
     // Notes that the connection waits for a request from now on; it becomes the last of the idle
     // ones.
     void add_idle(connection& c) noexcept;
+    // Notes that the connection shakes hands from now on; it becomes the last of these.
+    void add_handshake(connection& c) noexcept;
     // Returns true if a client can be let in, perhaps in the place of an idle connection of this
     // loop.
     bool has_room() noexcept;
     // Serves an accepted connection, or refuses it.
-    void let_in(io::tcp::socket&& s) noexcept;
-    // Returns the connection that has waited longest for a request, or nullptr.
+    void let_in(io::tcp::socket&& s, const io::server_security* security) noexcept;
+    // Returns the connection that has waited longest for a request, otherwise the one that has
+    // shaken hands longest, or nullptr.
     connection* longest_idle() noexcept;
     // Closes that connection. Returns false if there is none.
     bool shed_idle() noexcept;
@@ -119,9 +131,10 @@ struct serving_loop : immovable {
     serving_shared& shared;
     const server_options& options;
     const router& routes;
-    intrusive_list<connection, connection_list> connections;  // without the idle ones
-    intrusive_list<connection, connection_list>
-        idle;  // the one that has been idle longest is first
+    using list = intrusive_list<connection, connection_list>;
+    list connections;  // without those in the lists below
+    list idle;         // the one that has been idle longest is first
+    list handshakes;   // new encrypted ones, the oldest first
     std::vector<std::unique_ptr<exchange>> exchanges;  // those that are free
     time_point batch_ended{};                          // when the last batch ended
     std::string log_lines;
@@ -149,7 +162,8 @@ struct serving_loop : immovable {
     io::context context;
     // io_uring keeps what it is to send until its next turn anyway.
     const bool sends_in_groups = context.kind() != io::backend::uring;
-    io::tcp::acceptor acceptor;
+    std::vector<std::unique_ptr<served_port>>
+        ports;  // one for each listener; complete before run()
     const bool simulated = options.simulation != nullptr;
 
 private:
@@ -164,13 +178,15 @@ private:
     std::string_view new_date() noexcept;
     void send_group() noexcept;
     void end_idle() noexcept;
+    void end_handshakes() noexcept;
     void hand_log_over() noexcept;
     loop_timer cut_off_{*this, &serving_loop::cut_off};
     loop_timer end_idle_{*this, &serving_loop::end_idle};
+    loop_timer end_handshakes_{*this, &serving_loop::end_handshakes};
     loop_timer log_hand_over_{*this, &serving_loop::hand_log_over};
 };
 
 // accepting.cpp
-session accept_connections(serving_loop& l, bool& began);
+session accept_connections(serving_loop& l, served_port& port, bool& began);
 
 }  // namespace coppice::http

@@ -1,5 +1,6 @@
 // writing: sending to a client that may read slowly, from memory and from files.
 #include "connection.hpp"
+#include "file_bodies.hpp"
 
 #include <coppice/base/saturating.hpp>
 
@@ -39,7 +40,7 @@ void connection::wait_for_sending() noexcept {
 bool connection::write_at_once(exchange& e) noexcept {
     if (e.output.empty()) return true;
     count(e);
-    return away_ && send_directly(e);
+    return away_ && secure_ == nullptr && send_directly(e);
 }
 
 // Writes e.output. Gives false if the connection has ended, or if the awaiter was stopped; in the
@@ -59,7 +60,12 @@ task<bool> connection::write(exchange& e) {
     std::error_code ec;
     while (e.sent != e.output.size() && !ec) {
         const auto left = std::as_bytes(std::span(e.output)).subspan(e.sent);
-        const std::size_t n = co_await socket_.send(left, use_await[ec]);
+        std::size_t n;
+        if (secure_ == nullptr) {
+            n = co_await socket_.send(left, use_await[ec]);
+        } else {
+            n = co_await send_encrypted(left, ec);
+        }
         e.sent += n;
         e.bytes_sent += n;
     }
@@ -72,6 +78,13 @@ task<bool> connection::write(exchange& e) {
     back_to_batch();
     account(e, loop_.context.now());
     co_return !ec;
+}
+
+// Apart from write(), whose frame would be larger.
+task<std::size_t> connection::send_encrypted(std::span<const std::byte> bytes,
+                                             std::error_code& ec) {
+    const std::size_t n = co_await secure_->send(bytes, use_await[ec]);
+    co_return n;
 }
 
 // Sends from a thread of the pool. Returns true if the kernel has taken everything.
@@ -91,6 +104,7 @@ bool connection::send_directly(exchange& e) noexcept {
 // Sends the output, and a part of a file after it. While the socket takes bytes, the kernel moves
 // them. When it is full, a piece is copied and sent in the usual way, which waits.
 task<bool> connection::send_file(exchange& e, file_part part) {
+    if (secure_ != nullptr) co_return co_await send_file_encrypted(e, part);
     if (!co_await write(e)) co_return false;
     const time_point latest = saturating_add(
         loop_.context.turn_time(), transfer_time(loop_.options.timeouts.write, part.size));
@@ -121,6 +135,39 @@ task<bool> connection::send_file(exchange& e, file_part part) {
             continue;
         }
         if (n == 0) co_return false;  // the file was truncated meanwhile, or cannot be read
+        e.bytes_sent += n;
+        at += n;
+        in_turn += n;
+    }
+    co_return true;
+}
+
+// Sends the output, and a part of a file after it, read in pieces.
+task<bool> connection::send_file_encrypted(exchange& e, file_part part) {
+    if (!co_await write(e)) co_return false;
+    const time_point latest = saturating_add(
+        loop_.context.turn_time(), transfer_time(loop_.options.timeouts.write, part.size));
+    std::uint64_t at = part.offset;
+    const std::uint64_t end = part.offset + part.size;
+    for (std::size_t in_turn = 0; at != end;) {
+        if (in_turn >= turn_bytes) {
+            co_await loop_.context.get_scheduler().schedule();
+            in_turn = 0;
+        }
+        if (!socket_.is_open()) co_return false;
+        const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(end - at, file_bytes));
+        e.output.resize(most);
+        const std::size_t n = read_at(part.file, e.output.data(), most, at);
+        e.output.resize(n);
+        if (n == 0) co_return false;  // the file was truncated meanwhile, or cannot be read
+        enter(state::writing, latest - loop_.context.turn_time());
+        std::error_code ec;
+        for (std::size_t sent = 0; sent != n && !ec;) {
+            const auto left = std::as_bytes(std::span(e.output)).subspan(sent);
+            sent += co_await send_encrypted(left, ec);
+        }
+        e.output.clear();
+        if (ec) co_return false;
         e.bytes_sent += n;
         at += n;
         in_turn += n;

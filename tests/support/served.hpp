@@ -62,6 +62,13 @@ public:
         }
         return port_;
     }
+    // Returns the port of the line about TLS, which follows, or 0 if there is none.
+    std::uint16_t secure_port() {
+        unsigned port = 0;
+        const int got = std::fscanf(out_, "listening on https://127.0.0.1:%u", &port);
+        if (std::fgetc(out_) != '\n') return 0;
+        return static_cast<std::uint16_t>(got == 1 ? port : 0);
+    }
     pid_t pid() const { return pid_; }
     void signal(int number) const { ::kill(pid_, number); }
     int exit_status() {

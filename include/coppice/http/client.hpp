@@ -7,8 +7,10 @@
 // nevertheless have acted on it; see docs/stopping.md. Being stoppable costs no allocation.
 //
 // A request has either an endpoint and a target, or a URL. The host of a URL is looked up, and its
-// addresses are raced (io::connect_options). An https URL fails with errc::protocol_not_supported,
-// since there is no TLS here.
+// addresses are raced (io::connect_options). For an https URL, client_options::security says how to
+// encrypt, and the server must prove that it is the URL's host. Errors of the handshake are those
+// of tls_category(), and are not retried. A redirect from https to http is not followed: it fails
+// with errc::protocol_not_supported.
 //
 // The client sends only what is exactly one request. Method, target, host, and fields may come from
 // an untrusted source: a text that would be malformed, or would end the request elsewhere, fails

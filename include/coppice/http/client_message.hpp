@@ -5,6 +5,7 @@
 #include <coppice/http/body.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/io/secure_engine.hpp>
 #include <coppice/task/task.hpp>
 
 #include <chrono>
@@ -34,7 +35,12 @@ struct client_opened_end {
 
 // Times and limits of a client; they apply to each request.
 struct client_options {
-    internal::duration connect = std::chrono::seconds(10);  // limit for connecting
+    // Makes connections for https URLs: a tls::client_context (coppice/tls.hpp), which trusts what
+    // the system trusts unless it says otherwise. The server must prove the name of the URL's host;
+    // no option does without. Empty: an https URL fails with errc::protocol_not_supported.
+    std::shared_ptr<const io::client_security> security = {};
+    // limit for connecting, with the handshake of an https URL
+    internal::duration connect = std::chrono::seconds(10);
     // from connected, or from all sent, to the head
     internal::duration answer = std::chrono::seconds(60);
     // without a byte of a body, in either direction
@@ -77,7 +83,7 @@ struct client_request {
     std::string_view body = {};
     std::shared_ptr<body_source> source = nullptr;  // instead of `body`
     body_sink sink = nullptr;                       // empty: the body is collected
-    // "http://host:port/path?query", instead of `target` and `host`, which must keep their
+    // "https://host:port/path?query", instead of `target` and `host`, which must keep their
     // defaults. The host is looked up, unless `to` says where to send the request, for example to a
     // Unix socket.
     std::string url = {};

@@ -70,6 +70,9 @@ public:
     // asked for before; otherwise, and for a request that came from no server, the address is
     // unspecified. Threads: any. Cost: a lock; the first call also makes a system call.
     io::endpoint peer() const noexcept;
+    // Returns true if the connection is encrypted; false for a request that came from no server.
+    // Threads: any.
+    bool is_secure() const noexcept;
     // Returns the body as it arrives, for handlers declared with read_body(); body() is "" there.
     // Errors: any other request stops the process.
     body_reader& incoming() const noexcept;

@@ -34,6 +34,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -80,9 +81,10 @@ public:
     ~server();
 
     // Return the port that it listens on, also if port 0 was asked for; its endpoint; and the part
-    // of the system that its loops wait in.
-    std::uint16_t port() const noexcept;
-    io::endpoint local() const noexcept;
+    // of the system that its loops wait in. `listener`: 0 is that of server_options::endpoint, and
+    // those of more_listeners follow.
+    std::uint16_t port(std::size_t listener = 0) const noexcept;
+    io::endpoint local(std::size_t listener = 0) const noexcept;
     io::backend backend() const noexcept;
 
     // Serves on this thread and on `threads` - 1 others. Blocks: until drain() has ended. Call it

@@ -6,6 +6,7 @@
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/io/secure_engine.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
@@ -14,8 +15,10 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 namespace coppice::http {
 
@@ -24,7 +27,8 @@ enum class model { single, multi, worker, async };
 
 // Each limits a whole phase: a client that sends or takes a byte now and then does not extend it.
 struct timeouts {
-    // from a request's first byte to its head's end
+    // from a request's first byte to its head's end; for an encrypted connection also from its
+    // beginning to the end of its handshake
     internal::duration header = std::chrono::seconds(10);
     internal::duration idle = std::chrono::seconds(30);  // between requests
     // for a body, plus the time for the bytes received, at rate_min
@@ -41,10 +45,22 @@ struct timeouts {
     internal::duration drain_request = std::chrono::seconds(10);
 };
 
+// An endpoint at which a server listens.
+struct listener {
+    io::endpoint endpoint;
+    // Encrypts the connections that are accepted there: a tls::server_context (coppice/tls.hpp), or
+    // tls::server_security_of(slot), whose context can be replaced. Empty: they are not encrypted.
+    std::shared_ptr<const io::server_security> security = {};
+};
+
 // Where a server listens, in which model it serves, and its limits. Each has a default.
 struct server_options {
     // Where it listens. Port 0 lets the system choose one.
     io::endpoint endpoint = io::loopback(8080);
+    // Encrypts the connections that are accepted there; see listener::security.
+    std::shared_ptr<const io::server_security> security = {};
+    // Where it listens besides: the handlers and the limits are the same.
+    std::vector<listener> more_listeners = {};
     std::size_t threads = 1;  // of loops, or of the pool for `worker`; 1 for `single`
     // Where handlers run; how loops wait for the network; what clients may send, and how slowly.
     http::model model = model::multi;

@@ -8,6 +8,7 @@
 // only.
 
 #include <coppice/base/clock.hpp>
+#include <coppice/io/secure_engine.hpp>
 #include <coppice/tls/internal/namespaces.hpp>
 
 #include <chrono>
@@ -87,6 +88,10 @@ public:
     // call. Errors: std::system_error if there is no randomness.
     void rotate_ticket_key() const;
 
+    // Returns what makes the connections of a server secure: `options.security = context` for
+    // http::server. Cost: one allocation.
+    operator std::shared_ptr<const io::server_security>() const;
+
     // For the engine.
     const std::shared_ptr<internal::server_state>& state() const noexcept { return state_; }
 
@@ -115,6 +120,11 @@ private:
     server_context context_;
 };
 
+// Returns the same as the conversion of a server_context, for a context that is replaced: each
+// connection gets the slot's present one. Cost: one allocation.
+std::shared_ptr<const io::server_security> server_security_of(
+    std::shared_ptr<const server_context_slot> slot);
+
 // What a client trusts, and how it shakes hands.
 struct client_options {
     // Trusts the authorities that the system trusts.
@@ -137,6 +147,10 @@ class client_context {
 public:
     // Blocks: while it reads files. Errors: as server_context.
     explicit client_context(const client_options& options = {});
+
+    // Returns what makes the connections of a client secure: `options.security = context` for
+    // http::client. Such connections are verified. Cost: one allocation.
+    operator std::shared_ptr<const io::client_security>() const;
 
     // For the engine.
     const std::shared_ptr<internal::client_state>& state() const noexcept { return state_; }

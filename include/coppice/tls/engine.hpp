@@ -10,6 +10,7 @@
 // A call may write to the room whatever it returns; the user sends that too. stream.hpp does all
 // this over a socket. Threads: one at a time. OpenSSL 3 does the work (src/tls/engine.cpp).
 
+#include <coppice/io/secure_engine.hpp>
 #include <coppice/tls/context.hpp>
 
 #include <cstddef>
@@ -28,20 +29,10 @@ struct session_state;
 
 }  // namespace internal
 
-// How far a call of the engine got.
-enum class step {
-    done,          // it is finished
-    needs_input,   // it has taken all bytes that were lent
-    needs_output,  // the room is too small
-    ended,         // the peer has sent close_notify: nothing will come
-    failed,        // `error` says why; every later call fails likewise
-};
-// What a call of the engine returns.
-struct progress {
-    step what = step::done;      // see above
-    std::size_t bytes = 0;       // received, or taken for sending
-    std::error_code error = {};  // of `failed`
-};
+// How far a call of the engine got, and what it returns: `what`, `bytes`, and the `error` of
+// `failed`.
+using step = io::secure_step;
+using progress = io::secure_progress;
 
 // What a client may use to resume: the secret of an earlier connection to the same host. A copy
 // shares it. It fits only connections whose verification is that of the earlier one.
@@ -60,7 +51,7 @@ private:
 class engine {
 public:
     // Room that every call can use: one record of TLS and what may stand before it.
-    static constexpr std::size_t room_min = 18 * 1024;
+    static constexpr std::size_t room_min = io::secure_engine::room_min;
     static constexpr std::size_t record_max = 16 * 1024;  // bytes of content in one record
 
     // A server. Errors of all constructors: std::bad_alloc, std::system_error.

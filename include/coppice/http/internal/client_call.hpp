@@ -49,6 +49,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -167,6 +168,7 @@ private:
     // client_connect.cpp: connecting
     task<> connect();
     task<> connect_by_name(std::error_code& ec);
+    task<> shake_hands(std::error_code& ec);
 
     // client_request.cpp
     void write_request();
@@ -177,11 +179,13 @@ private:
     task<bool> receive_answer();
     task<bool> receive_head();
     task<bool> receive_more();
+    task<io::pooled_buffer> receive_encrypted(std::error_code& ec);
 
     // client_sending.cpp
     task<bool> send_body(inplace_stop_token enough);
     task<bool> send_pieces();
     task<bool> send_piece(std::string_view piece);
+    task<std::size_t> send_encrypted(std::span<const std::byte> bytes);
     task<bool> send_output();
 
     // client_head.cpp
@@ -226,6 +230,7 @@ private:
     const io::endpoint* to_ = nullptr;
     std::string_view name_;  // the host's, if it is looked up
     std::uint16_t port_ = 0;
+    std::string_view proven_;  // the host that the server has to prove; "": without TLS
     std::string_view host_field_;
     std::string_view target_;
     std::string_view method_;

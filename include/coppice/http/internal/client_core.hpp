@@ -18,6 +18,14 @@ namespace coppice::http::internal {
 struct client_connection;
 struct client_hosts;
 
+// Where a connection leads.
+struct client_target {
+    const io::endpoint* to = nullptr;  // nullptr: `name` is looked up
+    std::string_view name = {};        // the host's; "": `to` is given
+    std::uint16_t port = 0;
+    std::string_view proven = {};  // the host that the server has to prove; "": without TLS
+};
+
 // Threads: the loop's. Lifetime: outlives its calls.
 class client_core : immovable {
 public:
@@ -27,10 +35,9 @@ public:
     client_core(io::context& owner, client_options o);
     ~client_core();
 
-    // Takes a kept connection to the endpoint, or to the host if `name` is not "". Without one, it
-    // makes a connection that is still to be connected.
-    std::unique_ptr<client_connection> take(const io::endpoint* to, std::string_view name,
-                                            std::uint16_t port, connections which);
+    // Takes a kept connection to the target. Without one, it makes a connection that is still to be
+    // connected.
+    std::unique_ptr<client_connection> take(const client_target& target, connections which);
     // Keeps a connection for later requests. Closes the oldest if there are too many.
     void keep(std::unique_ptr<client_connection> used) noexcept;
     void close_idle() noexcept;

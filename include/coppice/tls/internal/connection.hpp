@@ -6,9 +6,9 @@
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/io/internal/record_memory.hpp>
 #include <coppice/tls/engine.hpp>
 #include <coppice/tls/internal/namespaces.hpp>
-#include <coppice/tls/internal/record_memory.hpp>
 
 #include <array>
 #include <cstddef>
@@ -134,10 +134,10 @@ private:
     static constexpr std::size_t header_size = 5;
     const lane_user* reader_ = nullptr;  // the pending operations; one may be both
     const lane_user* writer_ = nullptr;
-    bool was_full_ = false;  // the last bytes filled their place: there are more
-    std::size_t sent_ = 0;   // bytes of the room that have been sent
-    record_memory room_;     // what the engine has written
-    record_memory large_;    // what has come, if there is much
+    bool was_full_ = false;              // the last bytes filled their place: there are more
+    std::size_t sent_ = 0;               // bytes of the room that have been sent
+    io::internal::record_memory room_;   // what the engine has written
+    io::internal::record_memory large_;  // what has come, if there is much
     std::array<std::byte, 1536> small_;
 };
 

@@ -1,16 +1,16 @@
 // The memory for records that a thread keeps for its next operations.
-#include <coppice/tls/internal/record_memory.hpp>
+#include <coppice/io/internal/record_memory.hpp>
 
 #include <coppice/base/lifetime.hpp>
 
 #include <array>
 
-namespace coppice::tls::internal {
+namespace coppice::io::internal {
 
 namespace {
 
 struct record_block {
-    std::array<std::byte, engine::room_min> bytes;
+    std::array<std::byte, secure_engine::room_min> bytes;
 };
 constexpr std::size_t blocks_max = 8;  // 144 KiB for each thread at most
 
@@ -47,4 +47,4 @@ void give_record_memory(std::byte* memory) noexcept {
     }
 }
 
-}  // namespace coppice::tls::internal
+}  // namespace coppice::io::internal

@@ -1,18 +1,18 @@
-// record_memory: memory for one record, which a stream has only while there is something in it.
+// record_memory: memory for one encrypted record, held only while there is something in it.
 #pragma once
 // A thread keeps a few of these for its next operation, so that an operation allocates nothing in
 // steady state, and an idle connection has none.
 
-#include <coppice/tls/engine.hpp>
-#include <coppice/tls/internal/namespaces.hpp>
+#include <coppice/base/internal/namespaces.hpp>
+#include <coppice/io/secure_engine.hpp>
 
 #include <cstddef>
 #include <span>
 #include <utility>
 
-namespace coppice::tls::internal {
+namespace coppice::io::internal {
 
-// Returns memory of engine::room_min bytes, or nullptr if there is none. Give it back on any
+// Returns memory of secure_engine::room_min bytes, or nullptr if there is none. Give it back on any
 // thread.
 std::byte* take_record_memory() noexcept;
 void give_record_memory(std::byte* memory) noexcept;
@@ -35,11 +35,11 @@ public:
     }
     bool is_there() const noexcept { return bytes_ != nullptr; }
     std::span<std::byte> all() const noexcept {
-        return {bytes_, bytes_ == nullptr ? 0 : engine::room_min};
+        return {bytes_, bytes_ == nullptr ? 0 : secure_engine::room_min};
     }
 
 private:
     std::byte* bytes_ = nullptr;
 };
 
-}  // namespace coppice::tls::internal
+}  // namespace coppice::io::internal

@@ -1,0 +1,314 @@
+// The link of secure_link.hpp: lets its engine work, and moves bytes between it and the socket.
+#include "secure_link.hpp"
+
+#include <coppice/base/internal/check.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <new>
+
+namespace coppice::http {
+
+using namespace internal;
+
+namespace {
+
+// The protocol that both sides speak, if a handshake agrees on one at all.
+constexpr std::string_view protocol_of_http = "http/1.1";
+
+}  // namespace
+
+secure_link::owned secure_link::make(io::context& loop, io::internal::descriptor& slot,
+                                     std::unique_ptr<io::secure_engine> engine) {
+    owned made(new secure_link(loop, slot, std::move(engine)));
+    return made;
+}
+
+secure_link::secure_link(io::context& loop, io::internal::descriptor& slot,
+                         std::unique_ptr<io::secure_engine>&& engine) noexcept
+    : loop_(loop),
+      slot_(slot),
+      generation_(slot.generation),
+      engine_(std::move(engine)),
+      input_(*this, &input_ended, io::opcode::receive_pooled),
+      output_(*this, &output_ended, io::opcode::send) {}
+
+secure_link::~secure_link() = default;
+
+void secure_link::owner_is_gone() noexcept {
+    is_owned_ = false;
+    if (!input_.pending && !output_.pending) delete this;
+}
+
+// ---- The operations of the connection ----------------------------------------------------------
+
+bool secure_link::start(ring_operation& op) noexcept {
+    user& mine = op.code == io::opcode::send ? writer_ : reader_;
+    user& other = op.code == io::opcode::send ? reader_ : writer_;
+    COPPICE_CHECK(mine.op == nullptr, "two operations in one direction on one secure_link");
+    mine.op = &op;
+    if (&mine == &writer_) taken_ = 0;
+    pump();
+    if (ring_operation* const ended = other.take()) loop_.defer(*ended);
+    return mine.take() != nullptr;
+}
+
+void secure_link::cancel(ring_operation& op) noexcept {
+    user& mine = op.code == io::opcode::send ? writer_ : reader_;
+    if (mine.op != &op) return;  // it has ended, and waits for its turn
+    const bool sent = &mine == &writer_ && taken_ != 0;
+    mine.finish(sent ? static_cast<int>(taken_) : -ECANCELED);
+    loop_.defer(*mine.take());
+}
+
+void secure_link::say_end() noexcept {
+    ending_ = true;
+    pump();
+    for (user* const u : {&reader_, &writer_}) {
+        if (ring_operation* const ended = u->take()) loop_.defer(*ended);
+    }
+}
+
+// Goes on after an operation of the link's own. The last access: the connection may end.
+void secure_link::advance() noexcept {
+    if (!is_owned_) {
+        if (!input_.pending && !output_.pending) delete this;
+        return;
+    }
+    pump();
+    ring_operation* const read = reader_.take();
+    ring_operation* const written = writer_.take();
+    if (read != nullptr && written != nullptr) loop_.defer(*written);
+    ring_operation* const first = read != nullptr ? read : written;
+    if (first != nullptr) first->complete(first);
+}
+
+// ---- The engine --------------------------------------------------------------------------------
+
+// Works until something has to be waited for.
+void secure_link::pump() noexcept {
+    for (;;) {
+        flush();
+        if (finish_all_if_failed()) return;
+        wants_input_ = false;
+        if (work() == next::go_on) continue;
+        flush();  // what that has written
+        if (result_ != 0) continue;
+        if (!wants_input_ || take_in() == next::wait) return;
+    }
+}
+
+// Returns `wait` if the engine needs input or output, or there is nothing to do.
+secure_link::next secure_link::work() noexcept {
+    if (!ready_) return shake_hands();
+    if (reader_.is_active() && decrypt() == next::go_on) return next::go_on;
+    if (writer_.is_active()) return encrypt();
+    return ending_ && !has_told_ ? say_end_now() : next::wait;
+}
+
+secure_link::next secure_link::shake_hands() noexcept {
+    if (!reader_.is_active() && !writer_.is_active()) return next::wait;
+    if (!make_room()) return next::go_on;
+    const io::secure_progress p = engine_->handshake();
+    if (p.what != io::secure_step::done) return judge(p);
+    ready_ = true;
+    const std::string_view protocol = engine_->protocol();
+    if (!protocol.empty() && protocol != protocol_of_http) {
+        failure_ = std::make_error_code(std::errc::wrong_protocol_type);
+    }
+    return next::go_on;
+}
+
+secure_link::next secure_link::decrypt() noexcept {
+    ring_operation& op = *reader_.op;
+    std::byte* const into = loop_.buffers().try_take();
+    if (into == nullptr || !make_room()) {
+        if (into != nullptr) loop_.buffers().give(into);
+        reader_.finish(-ENOMEM);
+        return next::go_on;
+    }
+    const io::secure_progress p = engine_->receive({into, io::buffer_pool::buffer_bytes});
+    if (engine_->unread() == 0) cipher_.release();
+    was_full_ = p.bytes == io::buffer_pool::buffer_bytes;
+    if (p.bytes != 0) {
+        op.data = into;
+        reader_.finish(static_cast<int>(p.bytes));
+        return next::go_on;
+    }
+    loop_.buffers().give(into);
+    if (p.what == io::secure_step::ended) {
+        // The end is the connection's leave to close the socket: first this side's end goes out.
+        if (ending_ && (!has_told_ || has_output())) return next::wait;
+        reader_.finish(0);
+    }
+    return judge(p);
+}
+
+// A record is begun when the room is empty: what was begun always leaves whole.
+secure_link::next secure_link::encrypt() noexcept {
+    ring_operation& op = *writer_.op;
+    if (has_output()) return next::wait;
+    if (taken_ == op.size) {
+        writer_.finish(static_cast<int>(taken_));
+        return next::go_on;
+    }
+    if (!make_room()) return next::go_on;
+    const io::secure_progress p =
+        engine_->send(std::span<const std::byte>(op.data, op.size).subspan(taken_));
+    taken_ += p.bytes;
+    return judge(p);
+}
+
+secure_link::next secure_link::say_end_now() noexcept {
+    if (has_output()) return next::wait;
+    if (!make_room()) return next::go_on;
+    const io::secure_progress p = engine_->end();
+    has_told_ = p.what == io::secure_step::done;
+    return judge(p);
+}
+
+// Notes what a call of the engine has come to.
+secure_link::next secure_link::judge(const io::secure_progress& p) noexcept {
+    if (engine_->unread() == 0) cipher_.release();
+    switch (p.what) {
+        case io::secure_step::needs_input:
+            wants_input_ = true;
+            return next::wait;
+        case io::secure_step::needs_output:  // flush() makes room, or waits
+            return output_.pending ? next::wait : next::go_on;
+        case io::secure_step::failed:
+            failure_ = p.error;
+            return next::go_on;
+        default:
+            return next::go_on;
+    }
+}
+
+// After an error of the engine, its alert is sent first. Returns true if nothing is left to do.
+bool secure_link::finish_all_if_failed() noexcept {
+    if (result_ == 0 && !failure_) return false;
+    if (result_ == 0 && has_output()) return true;
+    for (user* const u : {&reader_, &writer_}) {
+        if (u->is_active()) u->finish(failure_ ? -EPROTO : result_);
+    }
+    return true;
+}
+
+// ---- The socket --------------------------------------------------------------------------------
+
+// Returns true if the operation has ended.
+bool secure_link::start_own(own_operation& op) noexcept {
+    if (!is_open()) {
+        op.result = -ECANCELED;
+        return true;
+    }
+    op.on = &slot_;
+    op.pending = !loop_.start_here(op);
+    return !op.pending;
+}
+
+secure_link::next secure_link::take_in() noexcept {
+    if (input_.pending) return next::wait;
+    if (start_own(input_)) {
+        came(input_.result);
+        return next::go_on;
+    }
+    return next::wait;
+}
+
+void secure_link::input_ended(io::operation* op) noexcept {
+    own_operation& own = *static_cast<own_operation*>(static_cast<ring_operation*>(op));
+    own.pending = false;
+    own.link.came(own.result);
+    own.link.advance();
+}
+
+void secure_link::came(int result) noexcept {
+    if (result > 0) {
+        cipher_ = io::pooled_buffer(loop_.buffers(), input_.data, static_cast<std::size_t>(result));
+        engine_->input(cipher_.bytes());
+    } else if (result == 0 && !ended_) {
+        ended_ = true;
+        engine_->end_input();
+    } else {
+        result_ = result == 0 ? -ECONNABORTED : result;
+    }
+}
+
+bool secure_link::make_room() noexcept {
+    if (room_.is_there()) return true;
+    if (!room_.acquire()) {
+        result_ = -ENOMEM;
+        return false;
+    }
+    engine_->output(room_.all());
+    sent_ = 0;
+    return true;
+}
+
+// Sends what the engine has written, as far as the socket takes it, and gives the room back.
+void secure_link::flush() noexcept {
+    if (output_.pending) return;
+    while (has_output() && result_ == 0) {
+        output_.data = room_.all().data() + sent_;
+        output_.size = engine_->written() - sent_;
+        if (!start_own(output_)) return;
+        went(output_.result);
+    }
+    finish_sending();
+}
+
+void secure_link::output_ended(io::operation* op) noexcept {
+    own_operation& own = *static_cast<own_operation*>(static_cast<ring_operation*>(op));
+    own.pending = false;
+    own.link.went(own.result);
+    own.link.advance();
+}
+
+void secure_link::went(int result) noexcept {
+    if (result > 0) {
+        sent_ += static_cast<std::size_t>(result);
+    } else {
+        result_ = result == 0 ? -EPIPE : result;
+    }
+}
+
+void secure_link::finish_sending() noexcept {
+    if (!room_.is_there()) return;
+    engine_->output({});
+    room_.release();
+    if (has_told_ && is_open() && !std::exchange(has_shut_, true)) {
+        (void)loop_.system().shutdown(slot_.fd, io::internal::shutdown_direction::send);
+    }
+}
+
+// ---- What tasks await --------------------------------------------------------------------------
+
+std::error_code secure_request::error() const noexcept {
+    return outcome() == -EPROTO && link_.failure() ? link_.failure() : base::error();
+}
+
+bool secure_request::submit() noexcept {
+    if (link_.start(inner_)) {
+        set_outcome(inner_.result);
+        return true;
+    }
+    if (deadline() != time_point::max()) loop().arm(*this, deadline());
+    listen();
+    return false;
+}
+
+void secure_request::ended_inside(io::operation* op) noexcept {
+    secure_request& self =
+        static_cast<inner_operation*>(static_cast<io::internal::ring_operation*>(op))->of;
+    self.set_outcome(self.inner_.result);
+    if (self.timer_entry::armed()) self.loop().disarm(self);
+    self.ended();
+}
+
+void secure_request::expire(io::timer_entry* entry) noexcept {
+    secure_request& self = *static_cast<secure_request*>(entry);
+    if (!self.loop().ending()) self.stop();
+}
+
+}  // namespace coppice::http

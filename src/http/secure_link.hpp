@@ -1,0 +1,227 @@
+// secure_link: encryption between a connection, of a server or of a client, and its loop.
+#pragma once
+// It takes the operations that the connection would start on the ring: one receive_pooled and one
+// send at a time. Below, it has a receive and a send of its own on the same socket:
+//
+//   connection   receive_pooled  <-  engine.receive  <-  receive_pooled   ring
+//                send             ->  engine.send     ->  send
+//
+// The handshake has no state of its own: any operation drives it. An operation is pending here only
+// while one of the link's own is pending on the ring, so closing the socket ends both.
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/io/context.hpp>
+#include <coppice/io/initiate.hpp>
+#include <coppice/io/internal/record_memory.hpp>
+#include <coppice/io/secure_engine.hpp>
+#include <coppice/io/socket.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <system_error>
+#include <utility>
+
+namespace coppice::http {
+
+using namespace internal;
+
+// Threads: its loop's. Lifetime: it outlives its owner until the ring has returned what is pending.
+class secure_link : immovable {
+    struct let_go {
+        void operator()(secure_link* link) const noexcept { link->owner_is_gone(); }
+    };
+
+public:
+    using owned = std::unique_ptr<secure_link, let_go>;
+    // For the open socket in the slot. Errors: std::bad_alloc.
+    static owned make(io::context& loop, io::internal::descriptor& slot,
+                      std::unique_ptr<io::secure_engine> engine);
+
+    // Starts a receive_pooled or a send, as event_loop::start_here() does. A send of no bytes ends
+    // when the handshake is done. An error of the engine is -EPROTO, and failure() says which.
+    [[nodiscard]] bool start(io::internal::ring_operation& op) noexcept;
+    // Ends a pending operation early, in a later turn. A send ends with what was encrypted, if that
+    // is something; the rest of its record goes out with the next send.
+    void cancel(io::internal::ring_operation& op) noexcept;
+    // Says the end to the peer, and then shuts down sending, unless something else has failed.
+    // What the socket does not take at once is sent while it is open. A receive ends with the
+    // peer's end only when all of it is sent.
+    void say_end() noexcept;
+
+    bool is_ready() const noexcept { return ready_; }
+    // Returns true if nothing has arrived that was not received. May return false though it is so.
+    bool is_quiet() const noexcept {
+        return cipher_.empty() && result_ == 0 && !failure_ && !ended_ && !was_full_;
+    }
+    // Returns why an operation ended with -EPROTO.
+    std::error_code failure() const noexcept { return failure_; }
+    io::context& owner() const noexcept { return loop_; }
+
+    // What tasks await; like those of io::stream.
+    template <class Token = use_await_t>
+    auto send(std::span<const std::byte> bytes, Token&& token = {}) noexcept(nothrow_token<Token>);
+    template <class Token = use_await_t>
+    auto receive_pooled(Token&& token = {}) noexcept(nothrow_token<Token>);
+
+private:
+    using ring_operation = io::internal::ring_operation;
+
+    secure_link(io::context& loop, io::internal::descriptor& slot,
+                std::unique_ptr<io::secure_engine>&& engine) noexcept;
+    ~secure_link();
+    void owner_is_gone() noexcept;
+
+    // One operation of the link itself on the ring.
+    struct own_operation : ring_operation {
+        own_operation(secure_link& l, void (*function)(operation*) noexcept,
+                      io::opcode what) noexcept
+            : ring_operation(function, what), link(l) {}
+        secure_link& link;
+        bool pending = false;
+    };
+    // One operation of the connection.
+    struct user {
+        bool is_active() const noexcept { return op != nullptr && !done; }
+        void finish(int result) noexcept {
+            op->result = result;
+            done = true;
+        }
+        ring_operation* take() noexcept {
+            return std::exchange(done, false) ? std::exchange(op, nullptr) : nullptr;
+        }
+        ring_operation* op = nullptr;
+        bool done = false;
+    };
+    enum class next { go_on, wait };
+
+    static void input_ended(io::operation* op) noexcept;
+    static void output_ended(io::operation* op) noexcept;
+    void advance() noexcept;
+    void pump() noexcept;
+    next work() noexcept;
+    next shake_hands() noexcept;
+    next decrypt() noexcept;
+    next encrypt() noexcept;
+    next say_end_now() noexcept;
+    next judge(const io::secure_progress& p) noexcept;
+    bool finish_all_if_failed() noexcept;
+    bool is_open() const noexcept { return slot_.generation == generation_; }
+    bool start_own(own_operation& op) noexcept;
+    next take_in() noexcept;
+    void came(int result) noexcept;
+    bool has_output() const noexcept { return room_.is_there() && engine_->written() > sent_; }
+    bool make_room() noexcept;
+    void flush() noexcept;
+    void went(int result) noexcept;
+    void finish_sending() noexcept;
+
+    io::context& loop_;
+    io::internal::descriptor& slot_;
+    const std::uint32_t generation_;
+    const std::unique_ptr<io::secure_engine> engine_;
+    own_operation input_;
+    own_operation output_;
+    user reader_, writer_;
+    std::size_t taken_ = 0;             // bytes of the writer's that are encrypted
+    io::pooled_buffer cipher_;          // received, lent to the engine
+    io::internal::record_memory room_;  // what the engine has written
+    std::size_t sent_ = 0;              // bytes of the room
+    std::error_code failure_;           // of the engine; stays
+    int result_ = 0;                    // of the socket, if that has failed; stays
+    bool ready_ = false;                // the handshake is done
+    bool wants_input_ = false;          // the engine can do nothing before bytes come
+    bool was_full_ = false;             // the last receive filled its buffer: there may be more
+    bool ended_ = false;                // the socket gives nothing further
+    bool ending_ = false;               // say_end() was called
+    bool has_told_ = false;             // and the engine has written it
+    bool has_shut_ = false;             // and sending is shut down
+    bool is_owned_ = true;
+};
+
+// A socket that tells which of the loop's descriptors it is.
+class slotted_socket : public io::tcp::socket {
+public:
+    using socket::socket;
+    explicit slotted_socket(io::tcp::socket&& s) noexcept : socket(std::move(s)) {}
+    io::internal::descriptor* slot() const noexcept { return reference().on; }
+};
+
+// An operation of a link that a task awaits.
+class secure_request : public io::basic_request<io::operation>, io::timer_entry {
+    using base = io::basic_request<io::operation>;
+
+public:
+    std::error_code error() const noexcept;
+
+protected:
+    secure_request(secure_link& link, io::opcode what) noexcept
+        : base(link.owner()), timer_entry(&expire), link_(link), inner_(*this, what) {}
+    ~secure_request() = default;
+    bool submit() noexcept final;
+    void interrupt() noexcept final { link_.cancel(inner_); }
+    int outcome() const noexcept { return base::outcome(); }
+
+    secure_link& link_;
+    struct inner_operation : io::internal::ring_operation {
+        inner_operation(secure_request& r, io::opcode what) noexcept
+            : ring_operation(&ended_inside, what), of(r) {}
+        secure_request& of;
+    };
+    inner_operation inner_;
+
+private:
+    static void ended_inside(io::operation* op) noexcept;
+    static void expire(io::timer_entry* entry) noexcept;
+};
+
+class secure_send_request : public secure_request {
+public:
+    using value_type = std::size_t;
+    static constexpr const char* name = "send";
+    struct arguments {
+        secure_link* target;
+        std::span<const std::byte> bytes;
+    };
+    explicit secure_send_request(const arguments& a) noexcept
+        : secure_request(*a.target, io::opcode::send) {
+        inner_.data = const_cast<std::byte*>(a.bytes.data());
+        inner_.size = a.bytes.size();
+    }
+    std::size_t take() const noexcept {
+        return outcome() < 0 ? 0 : static_cast<std::size_t>(outcome());
+    }
+
+protected:
+    ~secure_send_request() = default;
+};
+
+class secure_receive_request : public secure_request {
+public:
+    using value_type = io::pooled_buffer;
+    static constexpr const char* name = "receive_pooled";
+    struct arguments {
+        secure_link* target;
+    };
+    explicit secure_receive_request(const arguments& a) noexcept
+        : secure_request(*a.target, io::opcode::receive_pooled) {}
+    io::pooled_buffer take() noexcept {
+        if (outcome() <= 0) return {};
+        return {owner().buffers(), inner_.data, static_cast<std::size_t>(outcome())};
+    }
+
+protected:
+    ~secure_receive_request() = default;
+};
+
+template <class Token>
+auto secure_link::send(std::span<const std::byte> bytes,
+                       Token&& token) noexcept(nothrow_token<Token>) {
+    return io::initiate<secure_send_request>({this, bytes}, static_cast<Token&&>(token));
+}
+template <class Token>
+auto secure_link::receive_pooled(Token&& token) noexcept(nothrow_token<Token>) {
+    return io::initiate<secure_receive_request>({this}, static_cast<Token&&>(token));
+}
+
+}  // namespace coppice::http

@@ -1,0 +1,80 @@
+// What makes the connections of http's servers and clients secure: the seam io/secure_engine.hpp.
+#include <coppice/io/secure_engine.hpp>
+#include <coppice/tls/engine.hpp>
+
+#include <utility>
+
+namespace coppice::tls {
+
+namespace {
+
+class engine_behind_seam final : public io::secure_engine {
+public:
+    explicit engine_behind_seam(engine&& e) noexcept : engine_(std::move(e)) {}
+    void input(std::span<const std::byte> bytes) noexcept override { engine_.input(bytes); }
+    std::size_t unread() const noexcept override { return engine_.unread(); }
+    void end_input() noexcept override { engine_.end_input(); }
+    void output(std::span<std::byte> room) noexcept override { engine_.output(room); }
+    std::size_t written() const noexcept override { return engine_.written(); }
+    progress handshake() noexcept override { return engine_.handshake(); }
+    progress receive(std::span<std::byte> into) noexcept override { return engine_.receive(into); }
+    progress send(std::span<const std::byte> bytes) noexcept override {
+        return engine_.send(bytes);
+    }
+    progress end() noexcept override { return engine_.end(); }
+    std::string_view protocol() const noexcept override { return engine_.protocol(); }
+
+private:
+    engine engine_;
+};
+
+class one_context final : public io::server_security {
+public:
+    explicit one_context(const server_context& c) noexcept : context_(c) {}
+    std::unique_ptr<io::secure_engine> accept() const override {
+        return std::make_unique<engine_behind_seam>(engine(context_));
+    }
+
+private:
+    const server_context context_;
+};
+
+class present_context final : public io::server_security {
+public:
+    explicit present_context(std::shared_ptr<const server_context_slot>&& s) noexcept
+        : slot_(std::move(s)) {}
+    std::unique_ptr<io::secure_engine> accept() const override {
+        return std::make_unique<engine_behind_seam>(engine(slot_->get()));
+    }
+
+private:
+    const std::shared_ptr<const server_context_slot> slot_;
+};
+
+class verified_connections final : public io::client_security {
+public:
+    explicit verified_connections(const client_context& c) noexcept : context_(c) {}
+    std::unique_ptr<io::secure_engine> connect(std::string_view host) const override {
+        return std::make_unique<engine_behind_seam>(engine(context_, host));
+    }
+
+private:
+    const client_context context_;
+};
+
+}  // namespace
+
+server_context::operator std::shared_ptr<const io::server_security>() const {
+    return std::make_shared<const one_context>(*this);
+}
+
+client_context::operator std::shared_ptr<const io::client_security>() const {
+    return std::make_shared<const verified_connections>(*this);
+}
+
+std::shared_ptr<const io::server_security> server_security_of(
+    std::shared_ptr<const server_context_slot> slot) {
+    return std::make_shared<const present_context>(std::move(slot));
+}
+
+}  // namespace coppice::tls
