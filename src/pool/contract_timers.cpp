@@ -63,9 +63,11 @@ void contract_timers::stop(contract_timer& timer) noexcept {
 void contract_timers::stop_all() noexcept {
     entry_.close();
     entry_.wait();
+    item_chain all;
     item_chain ended;
     take_late(ended);
-    wheel_.take_all(wheel_user::other, ended);
+    wheel_.take_all(wheel_user::other, all);
+    tell(all, ended);
     enqueue(group_, ended);
 }
 
@@ -160,7 +162,7 @@ void contract_timers::take_late(item_chain& ended) noexcept {
     ended.append(static_cast<item_chain&&>(late_));
 }
 
-// Gives the notices of timers that are due, and moves them to `told`.
+// Gives the notices of timers that have ended, and moves them to `told`.
 void contract_timers::tell(item_chain& due, item_chain& told) noexcept {
     while (work_item* const item = due.pop_front()) {
         static_cast<contract_timer*>(item)->give_notice();

@@ -4,6 +4,7 @@
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
+#include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/when_all.hpp>
@@ -194,6 +195,35 @@ TYPED_TEST(busy_pool, a_limit_holds_although_the_pool_was_told_to_end) {
         auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 2ms));
         const auto got = sync_wait(std::move(work));
         EXPECT_TRUE(!got.has_value() || std::get<0>(*got));
+    }
+}
+
+TYPED_TEST(busy_pool, a_limit_ends_the_work_for_which_the_destructor_waits) {
+    for (int round = 0; round != test::repeated(6); ++round) {
+        ex::counting_scope scope;
+        atomic<int> begun{0};
+        atomic<int> over{0};
+        {
+            const int workers = 1 + round % 2;
+            TypeParam pool(static_cast<std::size_t>(workers));
+            const auto begins = [](atomic<int>& all) -> task<void> {
+                all.fetch_add(1, release);
+                const inplace_stop_token token = co_await ex::read_env(get_stop_token);
+                while (!token.stop_requested()) compute();
+            };
+            const auto ends = [](TypeParam& on, auto make, atomic<int>& all) -> task<void> {
+                (void)co_await ex::stopped_as_optional(timed_out(on, make, 2ms));
+                all.fetch_add(1, release);
+            };
+            const auto make = [&] { return ex::starts_on(pool.get_scheduler(), begins(begun)); };
+            for (int i = 0; i != workers; ++i) {
+                ex::spawn(ex::starts_on(pool.get_scheduler(), ends(pool, make, over)),
+                          scope.get_token(), [](auto&&) noexcept {});
+            }
+            while (begun.load(acquire) == 0) coppice::internal::thread_yield();
+        }
+        EXPECT_EQ(over.load(acquire), round % 2 + 1);
+        sync_wait(scope.join());
     }
 }
 

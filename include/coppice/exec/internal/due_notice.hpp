@@ -1,4 +1,4 @@
-// due_notice: what the receiver of a timer wants to be told as soon as the timer's time has come.
+// due_notice: what the receiver of a timer wants to be told as soon as the timer has ended.
 #pragma once
 // A timer completes on its scheduler, and waits there while every thread computes. A thread that
 // finds it due may give this notice before, on any thread. So a timeout stops a sender that keeps
@@ -11,13 +11,15 @@ namespace coppice::execution::internal {
 // A function with its argument, or nothing. Lifetime: until the timer completes.
 class due_notice {
 public:
-    using function = void (*)(void*) noexcept;
+    // What has happened: the time has come, or it never will, because the scheduler ends.
+    enum class event : bool { has_come, never_comes };
+    using function = void (*)(void*, event) noexcept;
     constexpr due_notice() noexcept = default;
     constexpr due_notice(function told, void* object) noexcept : told_(told), object_(object) {}
-    // Gives the notice. Call it once at most, when the time has come and the timer has not
-    // completed; the timer must not complete before this returns.
-    void give() const noexcept {
-        if (told_ != nullptr) told_(object_);
+    // Gives the notice. Call it once at most, when the timer has ended and has not completed; the
+    // timer must not complete before this returns.
+    void give(event what) const noexcept {
+        if (told_ != nullptr) told_(object_, what);
     }
 
 private:

@@ -120,7 +120,7 @@ public:
     timer_env child_env(join_place<1>) const noexcept {
         // The const is that of a getter: the notice goes to the state itself.
         return timer_env(this->source_.template get_token<1>(),
-                         due_notice(&time_has_come, const_cast<timeout_state*>(this)));
+                         due_notice(&be_told, const_cast<timeout_state*>(this)));
     }
     template <class... Args>
     void value(join_place<0>, Args&&... args) noexcept {
@@ -181,10 +181,14 @@ private:
         this->arrive(first);
     }
     void expire() noexcept { this->arrive(decide(outcome::expired)); }
-    // The due notice. The timer has not arrived, so the operation is there until this returns.
-    static void time_has_come(void* state) noexcept {
+    // The due notice. The timer has not arrived, so the operation is there until this returns. A
+    // time that never comes: see stopped().
+    static void be_told(void* state, due_notice::event what) noexcept {
         timeout_state& self = *static_cast<timeout_state*>(state);
-        if (self.decide(outcome::expired)) self.source_.request_stop();
+        const bool expires = what == due_notice::event::has_come;
+        if (!self.decide(expires ? outcome::expired : outcome::finished)) return;
+        if (!expires) self.result_.keep(set_stopped_t());
+        self.source_.request_stop();
     }
 
     atomic<outcome> outcome_{outcome::running};

@@ -26,8 +26,9 @@ struct [[gnu::visibility("default")]] pool_timer : timer_entry, work_item {
     explicit pool_timer(void (*function)(work_item*) noexcept, std::size_t home) noexcept
         : timer_entry(nullptr), work_item(function), node(home) {}
 
-    // Gives the receiver's notice that the time has come, on any thread, before the item is
-    // enqueued; nullptr if there is none, or if it was given. Set before it is armed.
+    // Gives the receiver's notice that the time has come, or that the pool ends, on any thread,
+    // before the item is enqueued; nullptr if there is none, or if it was given. Set before it is
+    // armed.
     void (*tell)(pool_timer& timer) noexcept = nullptr;
     const std::size_t node;        // whose workers run the item; any_node: any worker
     timer_shard* shard = nullptr;  // its wheel; set before it can be stopped
@@ -35,7 +36,7 @@ struct [[gnu::visibility("default")]] pool_timer : timer_entry, work_item {
     plain<int> phase{0};           // guarded by the lock of the wheel
     plain<bool> stopped{false};    // guarded by the lock until the item runs: a stop ended it
 
-    // Called by the thread that has ended it because its time has come.
+    // Called by the thread that has ended it, for another reason than a stop request.
     void give_notice() noexcept {
         if (tell == nullptr) return;
         const auto once = tell;

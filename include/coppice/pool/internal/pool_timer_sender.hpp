@@ -83,7 +83,9 @@ public:
 
         static void give_notice(pool_timer& timer) noexcept {
             const operation& self = static_cast<const operation&>(timer);
-            execution::internal::get_due_notice(execution::get_env(self.rcvr_)).give();
+            using event = execution::internal::due_notice::event;
+            const event what = self.stopped.read() ? event::never_comes : event::has_come;
+            execution::internal::get_due_notice(execution::get_env(self.rcvr_)).give(what);
         }
         static void run(work_item* item) noexcept {
             operation& self = *static_cast<operation*>(static_cast<pool_timer*>(item));

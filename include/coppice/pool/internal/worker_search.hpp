@@ -130,7 +130,7 @@ bool basic_pool<Queues>::worker::sleep_or_end() noexcept {
         item_chain stopped;
         take_timers(trace_time(), true, stopped);
         if (!stopped.empty()) {
-            enqueue_timers(stopped);
+            run_timers(stopped);
             wake_one();
         }
         // When no other thread is about to submit, an item that is not queued now will never be. A

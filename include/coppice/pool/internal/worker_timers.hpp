@@ -69,8 +69,7 @@ template <class Queues>
 void basic_pool<Queues>::worker::run_timers(item_chain& due) noexcept {
     item_chain told;
     while (work_item* const item = due.pop_front()) {
-        pool_timer& timer = *static_cast<pool_timer*>(item);
-        if (!timer.stopped.read()) timer.give_notice();
+        static_cast<pool_timer*>(item)->give_notice();
         told.push_back(item);
     }
     enqueue_timers(told);
