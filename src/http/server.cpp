@@ -30,8 +30,9 @@ constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model `worke
 struct server::shared {
     shared(server_options&& o, router&& r) : serving(std::move(o)) {
         serving.listeners.push_back({serving.options.endpoint, serving.options.security});
-        for (const listener& l : serving.options.more_listeners) serving.listeners.push_back(l);
-        for (const listener& l : serving.listeners) {
+        for (const listening_endpoint& l : serving.options.more_listeners)
+            serving.listeners.push_back(l);
+        for (const listening_endpoint& l : serving.listeners) {
             paths.push_back(std::make_unique<socket_path>(l.endpoint));
         }
         serving.routes = std::move(r);
@@ -70,7 +71,7 @@ struct server::shared {
     void listen(std::size_t index, bool shares) {
         serving_loop& l = *loops[index];
         for (std::size_t n = 0; n != serving.listeners.size(); ++n) {
-            listener& at = serving.listeners[n];
+            listening_endpoint& at = serving.listeners[n];
             io::tcp::acceptor_options how;
             if (index != 0 && at.endpoint.is_unix()) {
                 how.already_listening = loops[0]->ports[n]->acceptor.native();

@@ -50,7 +50,7 @@ struct serving_shared {
           per_address(address_limit::of(options)) {}
 
     server_options options;
-    std::vector<listener> listeners;  // all of them, the first one is that of `options`
+    std::vector<listening_endpoint> listeners;  // all of them, the first one is that of `options`
     router routes;
     thread_pool* pool = nullptr;
     limits parser_limits;  // those of the options, large enough for streamed bodies
@@ -67,7 +67,7 @@ struct serving_shared {
 
 // One acceptor of a loop, and what encrypts the connections that it accepts.
 struct served_port : immovable {
-    served_port(io::context& loop, const listener& of, io::tcp::acceptor_options how)
+    served_port(io::context& loop, const listening_endpoint& of, io::tcp::acceptor_options how)
         : acceptor(loop, of.endpoint, how), security(of.security.get()) {}
     io::tcp::acceptor acceptor;
     const io::server_security* const security;  // nullptr: nothing

@@ -46,7 +46,7 @@ struct timeouts {
 };
 
 // An endpoint at which a server listens.
-struct listener {
+struct listening_endpoint {
     io::endpoint endpoint;
     // Encrypts the connections that are accepted there: a tls::server_context (coppice/tls.hpp), or
     // tls::server_security_of(slot), whose context can be replaced. Empty: they are not encrypted.
@@ -57,10 +57,10 @@ struct listener {
 struct server_options {
     // Where it listens. Port 0 lets the system choose one.
     io::endpoint endpoint = io::loopback(8080);
-    // Encrypts the connections that are accepted there; see listener::security.
+    // Encrypts the connections that are accepted there; see listening_endpoint::security.
     std::shared_ptr<const io::server_security> security = {};
     // Where it listens besides: the handlers and the limits are the same.
-    std::vector<listener> more_listeners = {};
+    std::vector<listening_endpoint> more_listeners = {};
     std::size_t threads = 1;  // of loops, or of the pool for `worker`; 1 for `single`
     // Where handlers run; how loops wait for the network; what clients may send, and how slowly.
     http::model model = model::multi;
