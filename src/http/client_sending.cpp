@@ -126,16 +126,16 @@ task<bool> client_call::send_piece(std::string_view piece) {
         if (connection_->link == nullptr) {
             sent_ += co_await connection_->socket.send(left, use_await[send_error_]);
         } else {
-            sent_ += co_await send_encrypted(left);
+            co_await send_encrypted(left);
         }
     }
     co_return !send_error_;
 }
 
-// Apart from send_piece(), whose frame would be larger.
-task<std::size_t> client_call::send_encrypted(std::span<const std::byte> bytes) {
+// Adds to sent_. Apart from send_piece(), whose frame would be larger.
+task<> client_call::send_encrypted(std::span<const std::byte> bytes) {
     const std::size_t sent = co_await connection_->link->send(bytes, use_await[send_error_]);
-    co_return sent;
+    sent_ += sent;
 }
 
 // Sends output_. Gives false if the connection is gone, and also if the awaiter was stopped; the

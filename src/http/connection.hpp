@@ -183,7 +183,7 @@ private:
     bool write_at_once(exchange& e) noexcept;
     task<bool> write(exchange& e);
     bool send_directly(exchange& e) noexcept;
-    task<std::size_t> send_encrypted(std::span<const std::byte> bytes, std::error_code& ec);
+    task<> send_encrypted(std::span<const std::byte> bytes, std::size_t& sent, std::error_code& ec);
     task<bool> send_file(exchange& e, file_part part);
     task<bool> send_file_encrypted(exchange& e, file_part part);
 

@@ -60,11 +60,11 @@ task<bool> connection::write(exchange& e) {
     std::error_code ec;
     while (e.sent != e.output.size() && !ec) {
         const auto left = std::as_bytes(std::span(e.output)).subspan(e.sent);
-        std::size_t n;
+        std::size_t n = 0;
         if (secure_ == nullptr) {
             n = co_await socket_.send(left, use_await[ec]);
         } else {
-            n = co_await send_encrypted(left, ec);
+            co_await send_encrypted(left, n, ec);
         }
         e.sent += n;
         e.bytes_sent += n;
@@ -80,11 +80,11 @@ task<bool> connection::write(exchange& e) {
     co_return !ec;
 }
 
-// Apart from write(), whose frame would be larger.
-task<std::size_t> connection::send_encrypted(std::span<const std::byte> bytes,
-                                             std::error_code& ec) {
+// Adds to `sent`. Apart from write(), whose frame would be larger.
+task<> connection::send_encrypted(std::span<const std::byte> bytes, std::size_t& sent,
+                                  std::error_code& ec) {
     const std::size_t n = co_await secure_->send(bytes, use_await[ec]);
-    co_return n;
+    sent += n;
 }
 
 // Sends from a thread of the pool. Returns true if the kernel has taken everything.
@@ -164,7 +164,7 @@ task<bool> connection::send_file_encrypted(exchange& e, file_part part) {
         std::error_code ec;
         for (std::size_t sent = 0; sent != n && !ec;) {
             const auto left = std::as_bytes(std::span(e.output)).subspan(sent);
-            sent += co_await send_encrypted(left, ec);
+            co_await send_encrypted(left, sent, ec);
         }
         e.output.clear();
         if (ec) co_return false;

@@ -185,7 +185,7 @@ private:
     task<bool> send_body(inplace_stop_token enough);
     task<bool> send_pieces();
     task<bool> send_piece(std::string_view piece);
-    task<std::size_t> send_encrypted(std::span<const std::byte> bytes);
+    task<> send_encrypted(std::span<const std::byte> bytes);
     task<bool> send_output();
 
     // client_head.cpp
