@@ -1,4 +1,5 @@
 // coppice, and std's sequential algorithms.
+#include "coppice_pool.hpp"
 #include "loop_rivals.hpp"
 
 #include <coppice/parallel/filter.hpp>
@@ -7,25 +8,14 @@
 #include <coppice/parallel/reduce.hpp>
 #include <coppice/parallel/scan.hpp>
 #include <coppice/parallel/transform.hpp>
-#include <coppice/pool/thread_pool.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <numeric>
 #include <ranges>
 
 namespace bench_parallel {
 
 namespace {
-
-coppice::thread_pool& pool(std::size_t threads) {
-    static std::unique_ptr<coppice::thread_pool> kept;
-    if (kept == nullptr || kept->size() != threads) {
-        kept.reset();
-        kept = std::make_unique<coppice::thread_pool>(threads);
-    }
-    return *kept;
-}
 
 constexpr auto saxpy = [](float x, float y) { return y + 2 * x; };
 

@@ -1,26 +1,16 @@
 // coppice, and std's sequential algorithms.
+#include "coppice_pool.hpp"
 #include "sort_rivals.hpp"
 
 #include <coppice/parallel/merge.hpp>
 #include <coppice/parallel/partition.hpp>
 #include <coppice/parallel/sort.hpp>
-#include <coppice/pool/thread_pool.hpp>
 
 #include <algorithm>
-#include <memory>
 
 namespace bench_parallel {
 
 namespace {
-
-coppice::thread_pool& pool(std::size_t threads) {
-    static std::unique_ptr<coppice::thread_pool> kept;
-    if (kept == nullptr || kept->size() != threads) {
-        kept.reset();
-        kept = std::make_unique<coppice::thread_pool>(threads);
-    }
-    return *kept;
-}
 
 template <class T>
 bool run_coppice(kind k, std::size_t threads, data<T>& d, const T& pivot) {
