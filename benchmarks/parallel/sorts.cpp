@@ -1,7 +1,9 @@
-// Sorts, merge, partition, and nth_element of 10 million elements, rivals in turn.
+// Sorts, merge, partition, and nth_element of 10 million elements, rivals in turn: time, and the
+// memory that a call adds at its peak.
 #include "sort_rivals.hpp"
 
 #include "../harness.hpp"
+#include "../memory.hpp"
 #include "contests.hpp"
 
 #include <algorithm>
@@ -99,6 +101,16 @@ public:
         const double took = (bench::now(false) - begin) / 1e6;
         return done ? took : -1;
     }
+    // Returns the memory that a call needs beyond its input and output at its peak, in MB, or less
+    // than 0 if it is not known.
+    double memory(const rival& r) {
+        if (r.threads_max < threads_) return -1;
+        d_.v = in_;
+        bool done = false;
+        const double peak =
+            bench::peak_megabytes([&] { done = call(r, algorithm_.k, threads_, d_, pivot_); });
+        return done ? peak : -1;
+    }
     std::uint64_t result() const { return result_of(algorithm_.k, d_, pivot_); }
 
 private:
@@ -134,6 +146,11 @@ samples measure(const bench::options& o, const algorithm& a, const char* type, s
                 std::size_t threads) {
     contest<T> c(a, size, threads);
     samples times;
+    std::map<std::string, double> memory;  // from a call of its own, before those that are timed
+    for (const rival* r : rivals) {
+        const double peak = c.memory(*r);
+        if (peak >= 0) memory[r->name] = peak;
+    }
     for (int i = 0; i != std::max(3, o.repetitions / 2); ++i) {
         for (const rival* r : rivals) {
             const double took = c.time(*r);
@@ -147,9 +164,14 @@ samples measure(const bench::options& o, const algorithm& a, const char* type, s
     for (const rival* r : rivals) {
         if (!times.contains(r->name)) continue;
         const std::vector<double>& each = times[r->name];
-        std::printf("  %-34s %10.2f  (%.2f to %.2f)  x %.3f\n", r->name, bench::median(each),
+        std::printf("  %-34s %10.2f  (%.2f to %.2f)  x %.3f", r->name, bench::median(each),
                     bench::quantile(each, 0), bench::quantile(each, 1), bench::median(each) / base);
         bench::write(o, bench::of_samples(name, r->name, "ms", each));
+        if (memory.contains(r->name)) {
+            std::printf("  peak memory %.1f MB", memory[r->name]);
+            bench::write(o, bench::of_samples(name, r->name, "MB", {memory[r->name]}));
+        }
+        std::printf("\n");
     }
     std::fflush(stdout);
     return times;
