@@ -62,7 +62,8 @@ public:
     // while there is memory left from cleared nodes.
     template <class F>
     node emplace(F f);
-    // Makes a node of each function, and returns a tuple of them.
+    // Makes a node of each function, in order, and returns a tuple of them. Errors: those of
+    // emplace(f), for the function that fails; the nodes of the functions before it stay.
     template <class F, class... More>
         requires(sizeof...(More) != 0)
     auto emplace(F f, More... more) {
