@@ -46,6 +46,7 @@ struct waiter final : ex::internal::shared_wait<inplace_stop_token> {
     }
     void woken(shared_event event) noexcept override {
         ++completions;
+        if (is_last) require(state->has_ended(), "the last waiter has left work that was running");
         if (event == shared_event::ended) {
             require(note.read() == 1, "completed before it had started");
             require(state->result.get().get() == 1, "an empty result");
@@ -56,6 +57,7 @@ struct waiter final : ex::internal::shared_wait<inplace_stop_token> {
     handle state;
     int& completions;
     bool stays = false;
+    bool is_last = false;
     plain<int> note;  // written by the starter, read by whichever completes the waiter
 };
 
@@ -194,6 +196,26 @@ struct both_are_stopped : shared_test<both_are_stopped, 3> {
     }
 };
 
+// The first waiter has started the work, and has left. The last one was stopped before it begins to
+// wait, and the work ends meanwhile: it waits for the end.
+struct last_is_stopped_before : shared_test<last_is_stopped_before, 2> {
+    void before() {
+        make();
+        for (inplace_stop_source& source : sources) {
+            source.~inplace_stop_source();
+            ::new (&source) inplace_stop_source();
+        }
+        begin(0);
+        sources[0].request_stop();
+        sources[1].request_stop();
+        waiters[1].get().is_last = true;
+    }
+    void run(unsigned index) {
+        if (index == 0) begin(1);
+        if (index == 1) finish();
+    }
+};
+
 }  // namespace
 
 int main() {
@@ -204,11 +226,14 @@ int main() {
     report.holds<one_is_stopped>("a stop and the end complete a waiter once", far);
     report.holds<stopped_at_start>("a waiter may be stopped, and the work end, as it starts", far);
     report.holds<both_are_stopped>("the last waiter waits for the end of the work", far);
+    report.holds<last_is_stopped_before>("a last waiter that was stopped before it waits does so",
+                                         far);
     report.dies_weakened<two_start>(file, "shared_wait.begun", far);
     report.dies_weakened<two_start>(file, "shared_work.let_go", far);
     report.dies_weakened<one_starts>(file, "shared_work.drop", far);
     report.dies_planted<two_start>("shared_work.start_unheld", far);
     report.dies_planted<two_start>("shared_wait.complete_early", far);
     report.dies_planted<one_is_claimed>("shared_wait.claim_twice", far);
+    report.dies_planted<last_is_stopped_before>("shared_wait.leave_running", far);
     return report.finish();
 }

@@ -152,6 +152,37 @@ TEST(async_once, tokens_are_given_the_code_of_a_system_error) {
     EXPECT_EQ(once.try_get(), nullptr);
 }
 
+// A function whose move throws when `left` moves were made.
+struct moves_badly {
+    static inline int left = 0;
+    moves_badly() = default;
+    moves_badly(moves_badly&&) {
+        if (left != 0 && --left == 0) throw std::system_error(EIO, std::generic_category());
+    }
+    int operator()() { return 5; }
+};
+
+TEST(async_once, a_move_of_the_function_that_throws_leaves_get_or_gives_its_code) {
+    int thrown = 0, given = 0, made = 0;
+    for (int n = 1; n != 9; ++n) {
+        async_once<int> once;
+        std::error_code got;
+        moves_badly::left = n;
+        try {
+            once.get(moves_badly(), [&](std::error_code ec, int&) { got = ec; });
+            ++(got ? given : made);
+        } catch (const std::system_error&) {
+            ++thrown;
+        }
+        moves_badly::left = 0;
+        EXPECT_TRUE(!got || got == std::errc::io_error);
+        EXPECT_EQ(once.get([] { return 6; }, block), made != 0 ? 5 : 6);  // it can be used again
+    }
+    EXPECT_GT(thrown, 0);
+    EXPECT_GT(given, 0);
+    EXPECT_GT(made, 0);
+}
+
 struct pinned {
     explicit pinned(int v) : value(v) {}
     pinned(const pinned&) = delete;

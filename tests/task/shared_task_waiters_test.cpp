@@ -1,6 +1,7 @@
 // The waiters of a shared_task: each may be stopped or expire; the last one ends the work.
 #include <coppice/task/shared_task.hpp>
 
+#include <coppice/exec/read_env.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timeout.hpp>
@@ -143,6 +144,49 @@ TEST(shared_task, a_waiter_with_the_last_copy_waits_until_the_stopped_work_has_e
     cleaned.let_pass();
     EXPECT_EQ(seen.values, 1);
     EXPECT_EQ(alive, 0);
+}
+
+TEST(shared_task, a_waiter_with_the_last_copy_that_is_stopped_before_it_waits_stops_the_work) {
+    turnstile gate;
+    int alive = 0;
+    bool is_told = false;
+    const auto cleans_up = [](turnstile& g, int& a, bool& told) -> shared_task<int> {
+        const witness local(a);
+        const auto token = co_await ex::read_env(coppice::get_stop_token);
+        co_await (ex::unstoppable(g.wait()));
+        told = token.stop_requested();
+        co_return 7;
+    };
+    for (const bool is_task : {false, true}) {
+        SCOPED_TRACE(is_task);
+        counts seen;
+        seen.source.request_stop();
+        const auto awaits = [](shared_task<int> s) -> task<int> {
+            co_return co_await std::move(s);
+        };
+        shared_task<int> last = cleans_up(gate, alive, is_told);
+        {
+            waiter first(last);
+            ex::start(first.op);
+            first.seen.source.request_stop();
+            EXPECT_EQ(first.seen.stops, 1);
+        }
+        const auto wait = [&](auto&& sender) {
+            auto op = ex::connect(std::forward<decltype(sender)>(sender), counting_receiver(seen));
+            ex::start(op);
+            EXPECT_EQ(seen.values + seen.stops, 0);
+            EXPECT_EQ(alive, 1);
+            gate.let_pass();
+            EXPECT_EQ(seen.values + seen.stops, 1);
+            EXPECT_EQ(alive, 0);
+            EXPECT_TRUE(is_told);
+        };
+        if (is_task) {
+            wait(awaits(std::move(last)));
+        } else {
+            wait(std::move(last));
+        }
+    }
 }
 
 TEST(shared_task, a_timeout_of_one_waiter_leaves_the_work_to_the_others) {

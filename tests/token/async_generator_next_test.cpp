@@ -74,6 +74,43 @@ TEST(async_generator, tokens_that_throw_throw_the_bodys_exception_and_others_get
     });
 }
 
+// An element whose move throws when `left` moves were made.
+struct element {
+    static inline int left = 0;
+    element() = default;
+    element(element&&) {
+        if (left != 0 && --left == 0) throw std::runtime_error("moved");
+    }
+};
+async_generator<element> elements(int& alive) {
+    const coppice::test::witness local(alive);
+    for (;;) co_yield element();
+}
+
+TEST(async_generator, a_move_of_an_element_that_throws_ends_the_generator_and_leaves_next) {
+    int thrown = 0;
+    for (int n = 1; n != 3; ++n) {  // into the generator, and out of it
+        for (const bool is_sender : {false, true}) {
+            int alive = 0;
+            auto g = elements(alive);
+            const auto consumer = [&]() -> task<> { co_await g.next(); };
+            element::left = n;
+            try {
+                if (is_sender) {
+                    coppice::this_thread::sync_wait(g.next());
+                } else {
+                    run(consumer());
+                }
+            } catch (const std::runtime_error&) {
+                ++thrown;
+            }
+            EXPECT_EQ(alive, 0);
+            EXPECT_FALSE(std::get<0>(*coppice::this_thread::sync_wait(g.next())));
+        }
+    }
+    EXPECT_EQ(thrown, 4);
+}
+
 TEST(async_generator, a_callback_is_stopped_by_its_environment) {
     turnstile gate;
     int alive = 0;

@@ -19,8 +19,9 @@ namespace coppice {
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
 // the queue. Cost: two locked instructions and two moves of T on each side; no allocation.
-// T: moving and destroying it must not throw; it is moved while the object is locked. Tokens that
-// do not throw also need a default constructor that does not.
+// T: moving and destroying it must not throw; it is moved while the object is locked. A default
+// constructor that does not throw is needed by every way to receive but three: an await in a task,
+// a branch of select, and try_receive().
 // Lifetime: outlives its operations. A receiver that has the value may destroy the object, if no
 // other operation uses it.
 // Misuse: destroying it while an operation waits stops the process. Spins: as a small channel.

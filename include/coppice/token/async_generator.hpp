@@ -56,13 +56,17 @@ public:
     // the generator: an await, use_future, and block throw it, and a sender sends it. A callback,
     // use_await[ec], and block[ec] get the code of a std::system_error, not_enough_memory for
     // std::bad_alloc, and state_not_recoverable for any other. A stop or a deadline ends the
-    // generator too, and is reported as for any operation. Cost: no allocation. Lifetime: the
-    // generator outlives the operation.
+    // generator too, and is reported as for any operation. So does an exception of the move of the
+    // element; tokens other than use_await take only elements whose move does not throw. Cost: no
+    // allocation. Lifetime: the generator outlives the operation.
     template <class Token = use_await_t>
     auto next(Token&& token = {}) noexcept(nothrow_token<Token>) {
         if constexpr (std::is_same_v<std::remove_cvref_t<Token>, use_await_t>) {
             return execution::internal::next_element<T, Env>(*this);
         } else {
+            static_assert(std::is_nothrow_move_constructible_v<item_type>,
+                          "next(token) needs elements whose move does not throw: await next(), or "
+                          "connect it as a sender");
             return completion_token_transform<void(std::error_code, item_type)>(
                 static_cast<Token&&>(token), internal::next_initiation<T, Env>(*this));
         }

@@ -82,7 +82,7 @@ public:
 
     once_initiation(once_state<T>& state, F make) : state_(&state), make_(std::move(make)) {}
     // Moved only before it begins.
-    once_initiation(once_initiation&& other) noexcept
+    once_initiation(once_initiation&& other) noexcept(std::is_nothrow_move_constructible_v<F>)
         : state_(other.state_), make_(std::move(other.make_)) {}
     ~once_initiation() {
         if (connected_) operation_.destroy();
@@ -95,8 +95,8 @@ public:
                 return execution::connect(get_once<in_place>(*state_, std::move(make_)),
                                           receiver(*this));
             });
-        } catch (const std::bad_alloc&) {
-            complete(std::make_error_code(std::errc::not_enough_memory), state_->value.get());
+        } catch (...) {  // no memory for the frame, or the move of the function
+            complete(code_of(std::current_exception()), state_->value.get());
             return;
         }
         connected_ = true;

@@ -71,7 +71,11 @@ public:
             body_.end();
             outcome_.get().rethrow();
         }
+        scope_exit end([this] {  // moving the element has failed
+            if (!body_.has_ended()) body_.end();
+        });
         item_of_t<T> item = outcome_.get().take_value();
+        end.dismiss();
         if (!body_.has_ended()) [[likely]]
             body_.end_turn(static_cast<bool>(item));
         return item;

@@ -48,6 +48,12 @@ public:
         // relaxed: the caller only decides whether it waits for the end of the work
         return holders_.load(relaxed) == 1;
     }
+    // Returns true if the caller has the only share of work that was started.
+    bool would_leave_it_running() const noexcept {
+        // edge shared_work.let_go (acquire): sees that a waiter which has left has started the work
+        // relaxed: the edge above; the caller did not start it
+        return holders_.load(acquire) == 1 && begun_.load(relaxed) != 0;
+    }
     // Returns true for the one caller that must start the work.
     [[nodiscard]] bool begin() noexcept {
         // relaxed: what the work needs was written before there was a second holder
@@ -127,7 +133,11 @@ protected:
     // on any thread; this object may be gone.
     template <class Start>
     [[nodiscard]] shared_event wait(const Token& token, Start start) noexcept {
-        if (token.stop_requested()) return shared_event::stopped;
+        // The last holder does not leave running work: it registers, which stops the work at once.
+        if (token.stop_requested() &&
+            (!work_->would_leave_it_running() || planted("shared_wait.leave_running"))) {
+            return shared_event::stopped;
+        }
         is_waiting_ = true;
         on_end_.engage(work_->ended_token(), end_of_work(*this));
         start();
