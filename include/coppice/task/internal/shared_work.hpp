@@ -51,8 +51,9 @@ public:
     // Returns true if the caller has the only share of work that was started.
     bool would_leave_it_running() const noexcept {
         // edge shared_work.let_go (acquire): sees that a waiter which has left has started the work
-        // relaxed: the edge above; the caller did not start it
-        return holders_.load(acquire) == 1 && begun_.load(relaxed) != 0;
+        if (holders_.load(acquire) != 1) return false;
+        // relaxed: comes after the edge
+        return begun_.load(relaxed) != 0;
     }
     // Returns true for the one caller that must start the work.
     [[nodiscard]] bool begin() noexcept {
