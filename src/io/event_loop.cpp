@@ -69,6 +69,7 @@ void event_loop::end() noexcept {
     ending_ = true;   // for callers that break the rule and start something from here on
     drivers_.wait();  // their operations have just ended
     take_posted();
+    while (!deferred_.empty()) run_deferred();
     ring_ = nullptr;
     // their owners may outlive the context
     for_each_descriptor([this](descriptor& d) { system_->close(d.fd); });
@@ -211,7 +212,7 @@ void event_loop::take_posted() noexcept {
 // If a completion runs turns itself (block does), those turns run the rest of this one.
 void event_loop::run_queued() noexcept {
     while (operation* const op = running_.pop_front()) {
-        inline_left_ = inline_completions_max;
+        begin_row();
         op->complete(op);
     }
 }
@@ -288,7 +289,7 @@ void event_loop::finish(ring_operation& op) noexcept {
         op.result = -ECANCELED;
         if (d.closing && d.idle()) recycle(d);
     }
-    inline_left_ = inline_completions_max;
+    begin_row();
     op.complete(&op);
 }
 

@@ -30,6 +30,7 @@ void wait_request::interrupted(operation* op) noexcept {
 
 void wait_request::fire(timer_entry* entry) noexcept {
     wait_request& self = *static_cast<wait_request*>(entry);
+    self.loop().begin_row();
     self.set_outcome(self.loop().ending() ? -ECANCELED : 0);
     if (self.deadline() < self.when_ && !self.loop().ending()) self.end_at_deadline();
     self.ended();

@@ -4,7 +4,8 @@
 // from it when the operation starts, and stays where it is until the operation has ended:
 //
 //   bool begin(inplace_stop_token, time_point deadline) noexcept
-//                             any thread; true: it has ended, completed() will not be called
+//                             any thread; true: it has ended, completed() will not be called. Ends
+//                             at once only on the loop, where its waiter expects the completion
 //   virtual void completed() noexcept            otherwise, once, on the loop
 //   std::error_code error(); value_type take()   afterwards: the outcome
 //   bool stopped()                               it ended because of a stop or its deadline

@@ -62,6 +62,22 @@ public:
     }
     // Runs op.complete() in the next turn.
     void defer(operation& op) noexcept { deferred_.push_back(&op); }
+    // Returns true if an operation that has ended may complete on its caller's stack. Its waiter
+    // continues there, and may start or end the next operation. The answer is false after 255 in a
+    // row without a return to the loop. The operation must then be deferred.
+    bool may_complete_here() noexcept {
+        if (completions_left_ == 0) [[unlikely]] {
+            completions_left_ = completions_max;
+            return false;
+        }
+        --completions_left_;
+        return true;
+    }
+    // Called by the loop's own functions before they complete an operation: a row begins.
+    void begin_row() noexcept {
+        inline_left_ = inline_completions_max;
+        completions_left_ = completions_max;
+    }
 
     // Returns the time of the loop's clock: CLOCK_MONOTONIC, or the simulation's. Threads: any.
     time_point now() const noexcept { return ring_clock_->now(); }
@@ -163,6 +179,9 @@ private:
     // How many operations in a row may complete inline. The next one completes through a turn of
     // the loop, so that a busy socket cannot starve the others.
     static constexpr unsigned inline_completions_max = 32;
+    // How many operations in a row may complete on top of one another, or one after another without
+    // a system call, as errors do. Bounds the stack, and the time between two turns.
+    static constexpr unsigned completions_max = 255;
     static constexpr std::size_t slab_descriptors = 64;
     static constexpr unsigned tick_bits = 18;  // one tick is 2^18 ns
 
@@ -180,6 +199,7 @@ private:
     std::size_t pending_ = 0;  // operations that the ring has
     std::size_t files_ = 0;    // the pending operations that are on files
     unsigned inline_left_ = inline_completions_max;
+    unsigned completions_left_ = completions_max;
     bool ending_ = false;
     std::mutex descriptors_;  // guards slabs_ and free_
     std::vector<std::unique_ptr<descriptor[]>> slabs_;

@@ -7,7 +7,8 @@
 //                              \-> pending -> ended, settle -> [relay] : completed()
 //
 // If the request ends at once on the loop, begin() returns true. If it was posted, completed() is
-// called instead.
+// called instead. After many completions in a row one waits for the next turn
+// (event_loop::may_complete_here).
 //
 // A stop request or a deadline that passes interrupts a pending request. It then ends as stopped,
 // in the same turn or the next, unless its result came first. Once a request has ended, nothing
@@ -37,7 +38,7 @@ public:
     [[nodiscard]] bool begin(inplace_stop_token token, time_point deadline) noexcept {
         token_ = token;
         deadline_ = deadline;
-        if (loop_->is_current()) return launch();
+        if (loop_->is_current()) return launch() && completes_here();
         this->complete = &launch_posted;
         loop_->post(*this);
         return false;
@@ -71,7 +72,7 @@ protected:
     void listen() noexcept { relay::listen(*loop_, token_, &interrupt_relayed, &complete_relayed); }
     // Called when the operation has ended in a later turn than the one that started it.
     void ended() noexcept {
-        if (relay::settle()) completed();
+        if (relay::settle() && completes_here()) completed();
     }
     // Records that the operation is over because its deadline has passed.
     void end_at_deadline() noexcept {
@@ -101,6 +102,18 @@ private:
             return true;
         }
         return submit();
+    }
+    // Called when the request has ended. Returns true if the caller completes it. Otherwise it
+    // completes in the next turn, because too many have completed in a row.
+    bool completes_here() noexcept {
+        if (loop_->may_complete_here()) [[likely]]
+            return true;
+        this->complete = &complete_deferred;
+        loop_->defer(*this);
+        return false;
+    }
+    static void complete_deferred(operation* op) noexcept {
+        static_cast<basic_request*>(static_cast<Item*>(op))->completed();
     }
     static void launch_posted(operation* op) noexcept {
         basic_request& self = *static_cast<basic_request*>(static_cast<Item*>(op));

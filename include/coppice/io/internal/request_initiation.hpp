@@ -69,12 +69,16 @@ private:
 };
 struct no_failure_text {};
 
-// The attributes of such an operation as a sender: its loop's timers, which timeout uses where the
-// environment has none.
+// The attributes of such an operation as a sender: the loop on which it completes, in every way.
+// The loop is also the timer that a timeout uses where the environment has none.
 template <class Loop>
 class loop_attributes {
 public:
     explicit loop_attributes(Loop* loop) noexcept : loop_(loop) {}
+    template <class Tag>
+    auto query(execution::get_completion_scheduler_t<Tag>) const noexcept {
+        return loop_->get_scheduler();
+    }
     auto query(execution::get_timed_scheduler_t) const noexcept { return loop_->get_scheduler(); }
 
 private:

@@ -7,8 +7,9 @@
 //   a task, wait_for_tasks                   itself: it ends where it began        the object
 //   anything, if Env's scheduler is inline   nothing: it continues where it ends   the object
 //   a sender with a member affine()          the sender that affine() returns      affine(object)
-//   any other sender                         affine(), or nothing if the context   affine_or_direct
-//                                            is inline at run time
+//   any other sender                         affine(), or nothing if at run time   affine_or_direct
+//                                            the context is inline, or the sender
+//                                            completes on the task's scheduler
 //   any other awaitable, and a sender        a stand-in (way_back.hpp)             returning_await
 //   that tells its failure
 //   change_coroutine_scheduler               not at all: the task moves            scheduler_change
@@ -83,8 +84,9 @@ using affine_result_t =
                  call_result_t<as_awaitable_t, call_result_t<affine_t, Value>, Promise&>&>()
                  .await_resume());
 
-// The await of a sender that affine() brings back to the task's scheduler, or a direct one if the
-// task has none. The context decides which at run time.
+// The await of a sender that affine() brings back to the task's scheduler. A direct one if the task
+// has none, or if the sender declares that it completes there, as the operations of the task's own
+// loop do. This is decided at run time.
 template <class Value, class Promise>
 class affine_or_direct : immovable {
     using direct_type = call_result_t<as_awaitable_t, Value, Promise&>;
@@ -100,7 +102,9 @@ class affine_or_direct : immovable {
     using affine_type = call_result_t<as_awaitable_t, affine_sender_type, Promise&>;
 
 public:
-    affine_or_direct(Value&& value, Promise& promise) : is_direct_(promise.context().is_inline()) {
+    affine_or_direct(Value&& value, Promise& promise)
+        : is_direct_(promise.context().is_inline() ||
+                     ends_on<Value>(value, promise.get_env(), promise.context().scheduler)) {
         if (is_direct_) {
             ::new (static_cast<void*>(&direct_)) direct(static_cast<Value&&>(value), promise);
         } else {

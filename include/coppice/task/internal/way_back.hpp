@@ -177,24 +177,43 @@ struct awaited_value : immovable {
     awaiter_type awaiter;
 };
 
+// Returns true if an object with these attributes, whose values arrive on `sch`, completes with Tag
+// there too. Does not compare with `sch` again if the answer for values is of the same type: that
+// comparison may call virtual functions.
+template <class Tag, class Attrs, class Env, class Sch>
+bool also_completes_on(const Attrs& attrs, const Env& env, const Sch& sch) noexcept {
+    using ask = get_completion_scheduler_t<Tag>;
+    using values = get_completion_scheduler_t<set_value_t>;
+    if constexpr (callable<ask, const Attrs&, const Env&>) {
+        if constexpr (std::is_same_v<call_result_t<ask, const Attrs&, const Env&>,
+                                     call_result_t<values, const Attrs&, const Env&>>) {
+            return ask()(attrs, env) == values()(attrs, env);
+        } else {
+            return internal::completes_on<Tag>(attrs, env, sch);
+        }
+    } else {
+        return false;
+    }
+}
+
 // Returns true if `value` declares that it completes on `sch`, in every way in which it completes.
 template <class Value, class Env, class Sch>
 bool ends_on(const std::remove_cvref_t<Value>& value, const Env& env, const Sch& sch) noexcept {
     const auto attrs = [&value]() -> decltype(auto) { return execution::get_env(value); };
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(attrs())>, execution::env<>>) {
+    using Attrs = std::remove_cvref_t<decltype(attrs())>;
+    if constexpr (!callable<get_completion_scheduler_t<set_value_t>, const Attrs&, const Env&>) {
         return false;
     } else if constexpr (sender_in<Value, Env>) {
         using Sigs = completion_signatures_of_t<Value, Env>;
-        return (Sigs::count_of(set_value) == 0 ||
-                internal::completes_on<set_value_t>(attrs(), env, sch)) &&
+        return internal::completes_on<set_value_t>(attrs(), env, sch) &&
                (Sigs::count_of(set_error) == 0 ||
-                internal::completes_on<set_error_t>(attrs(), env, sch)) &&
+                internal::also_completes_on<set_error_t>(attrs(), env, sch)) &&
                (Sigs::count_of(set_stopped) == 0 ||
-                internal::completes_on<set_stopped_t>(attrs(), env, sch));
+                internal::also_completes_on<set_stopped_t>(attrs(), env, sch));
     } else {
         return internal::completes_on<set_value_t>(attrs(), env, sch) &&
-               internal::completes_on<set_error_t>(attrs(), env, sch) &&
-               internal::completes_on<set_stopped_t>(attrs(), env, sch);
+               internal::also_completes_on<set_error_t>(attrs(), env, sch) &&
+               internal::also_completes_on<set_stopped_t>(attrs(), env, sch);
     }
 }
 

@@ -51,7 +51,7 @@ public:
 
 protected:
     connection_request(connection<Next>* on, uses directions) noexcept
-        : base(checked(on).owner()),
+        : base(on->owner()),
           io::timer_entry(&expire_deadline),
           on_(on->shared_from_this()),
           uses_(directions),
@@ -100,13 +100,6 @@ private:
     using sending = decltype(std::declval<Next&>().send(std::declval<std::span<const std::byte>>(),
                                                         std::declval<token>()));
     enum class inner { none, receiving, sending };
-
-    static connection<Next>& checked(connection<Next>* on) noexcept {
-        COPPICE_CHECK(on != nullptr,
-                      "an operation of a tls::stream that was moved from: use the stream that it "
-                      "was moved to");
-        return *on;
-    }
 
     bool submit() noexcept final {
         if (!on_->next.is_open()) {

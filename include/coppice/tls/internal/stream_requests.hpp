@@ -13,15 +13,24 @@
 
 namespace coppice::tls::internal {
 
+template <class Next>
+connection<Next>* checked(connection<Next>* on) noexcept {
+    COPPICE_CHECK(on != nullptr,
+                  "an operation of a tls::stream that was moved from: use the stream that it was "
+                  "moved to");
+    return on;
+}
+
 // What an operation without bytes is given; byte_arguments is for the others.
 template <class Next>
 struct connection_arguments {
-    explicit connection_arguments(connection<Next>* on) noexcept : target(on) {}
+    explicit connection_arguments(connection<Next>* on) noexcept : target(checked(on)) {}
     connection<Next>* target;
 };
 template <class Next, class Byte>
 struct byte_arguments {
-    byte_arguments(connection<Next>* on, std::span<Byte> b) noexcept : target(on), bytes(b) {}
+    byte_arguments(connection<Next>* on, std::span<Byte> b) noexcept
+        : target(checked(on)), bytes(b) {}
     connection<Next>* target;
     std::span<Byte> bytes;
 };

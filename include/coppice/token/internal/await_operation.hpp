@@ -221,14 +221,14 @@ private:
                 return;
             }
         }
-        self.coroutine_.resume();
+        execution::internal::resume_awaiting<Promise>(self.coroutine_);
     }
     bool stopped() const noexcept {
         return outcome_.error().value() != 0 && this->env().stopped_by(outcome_.error());
     }
     template <class Promise>
     static void go_on_stopped(Promise& promise) noexcept {
-        static_cast<std::coroutine_handle<>>(promise.unhandled_stopped()).resume();
+        execution::internal::resume_awaiting<Promise>(promise.unhandled_stopped());
     }
 
     [[no_unique_address]] Errors errors_;
