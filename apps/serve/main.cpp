@@ -182,7 +182,7 @@ int main(int argc, char** argv) {
         certificates.emplace(options);
         if (certificates->security() != nullptr) {
             const auto at = io::endpoint::parse(options.address, options.tls_port);
-            how.more_listeners.push_back({at.value(), certificates->security()});
+            how.more_listeners.push_back({at.value(), certificates->security(), how.proxies});
         }
         server.emplace(std::move(how), serve::make_routes(world, options));
     } catch (const std::system_error& e) {

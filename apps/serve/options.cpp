@@ -92,6 +92,16 @@ private:
     std::string name_;
 };
 
+// Returns what is wrong with a block of addresses; "" if nothing is.
+std::string refuse_other_than_block(const std::string& text) {
+    try {
+        coppice::http::address_set().add(text);
+        return "";
+    } catch (const std::invalid_argument& e) {
+        return e.what();
+    }
+}
+
 void add_place(CLI::App& app, options& o, int& port) {
     using coppice::http::model;
     using coppice::io::backend;
@@ -118,6 +128,11 @@ void add_place(CLI::App& app, options& o, int& port) {
     app.add_option("--ring", o.server.backend, "how to wait for the network: auto, uring or epoll")
         ->transform(CLI::Transformer(rings))
         ->default_str("auto");
+    app.add_option("--proxies", o.proxies,
+                   "addresses of proxies that begin connections with a PROXY header, like "
+                   "10.0.0.0/8, ::1 or unix; the client that it names counts then")
+        ->type_name("BLOCK")
+        ->check(refuse_other_than_block);
     app.add_option("--access-log", o.access_log,
                    "file that gets a line for each answered request; - means stderr. SIGHUP "
                    "reopens it");
@@ -275,6 +290,7 @@ std::variant<options, int> parse(int argc, char** argv) {
         o.server.connections_per_address_max = o.connections_per_address_max;
     }
     if (o.buffered_bytes_max != 0) o.server.buffered_bytes_max = o.buffered_bytes_max;
+    for (const std::string& block : o.proxies) o.server.proxies.add(block);
     const bool single = o.server.model == coppice::http::model::single;
     if (o.threads == 0) o.threads = single ? 1 : coppice::thread_pool::hardware();
     o.server.threads = o.threads;

@@ -28,7 +28,7 @@ connection::connection(serving_loop& l, io::tcp::socket&& s, address_counts::slo
 }
 
 connection::~connection() {
-    if (from_ != nullptr) loop_.shared.addresses.leave(*from_);
+    if (from_.counted() != nullptr) loop_.shared.addresses.leave(*from_.counted());
     loop_.connections.erase(*this);
     loop_.counts.closed.add();
     // Relaxed: a count.
@@ -37,10 +37,12 @@ connection::~connection() {
 }
 
 bool connection::open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from,
-                      const io::server_security* security) noexcept {
+                      const io::server_security* security, bool proxied) noexcept {
     connection* const c = try_new<connection>(l, std::move(s), from);
     if (c == nullptr) return false;
-    if (security == nullptr) [[likely]] {
+    if (proxied) [[unlikely]] {
+        c->await_proxy_header(security);
+    } else if (security == nullptr) [[likely]] {
         c->serve();
     } else if (c->secure_by(*security)) {
         c->begin_handshake();

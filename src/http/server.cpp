@@ -29,7 +29,8 @@ constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model `worke
 // The loops, and what is needed to stop them from outside.
 struct server::shared {
     shared(server_options&& o, router&& r) : serving(std::move(o)) {
-        serving.listeners.push_back({serving.options.endpoint, serving.options.security});
+        const server_options& given = serving.options;
+        serving.listeners.push_back({given.endpoint, given.security, given.proxies});
         for (const listening_endpoint& l : serving.options.more_listeners)
             serving.listeners.push_back(l);
         for (const listening_endpoint& l : serving.listeners) {

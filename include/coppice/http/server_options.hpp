@@ -3,6 +3,7 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/http/access_log.hpp>
+#include <coppice/http/address_set.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
@@ -51,6 +52,12 @@ struct listening_endpoint {
     // Encrypts the connections that are accepted there: a tls::server_context (coppice/tls.hpp), or
     // tls::server_security_of(slot), whose context can be replaced. Empty: they are not encrypted.
     std::shared_ptr<const io::server_security> security = {};
+    // Proxies that begin each connection with a header of the PROXY protocol (proxy_header.hpp), in
+    // front of TLS. The client that the header names is then request::peer(), counts for the limits
+    // per address, and is in the access log. A connection from one of them without a valid header
+    // is closed. From all other addresses such a header is no HTTP and no TLS, and is refused as
+    // that. The header has the time of a request's head.
+    address_set proxies = {};
 };
 
 // Where a server listens, in which model it serves, and its limits. Each has a default.
@@ -59,6 +66,8 @@ struct server_options {
     io::endpoint endpoint = io::loopback(8080);
     // Encrypts the connections that are accepted there; see listening_endpoint::security.
     std::shared_ptr<const io::server_security> security = {};
+    // Proxies that use the PROXY protocol; see listening_endpoint::proxies. Empty: none.
+    address_set proxies = {};
     // Where it listens besides: the handlers and the limits are the same.
     std::vector<listening_endpoint> more_listeners = {};
     std::size_t threads = 1;  // of loops, or of the pool for `worker`; 1 for `single`
