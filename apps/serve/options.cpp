@@ -133,6 +133,20 @@ void add_place(CLI::App& app, options& o, int& port) {
                    "10.0.0.0/8, ::1 or unix; the client that it names counts then")
         ->type_name("BLOCK")
         ->check(refuse_other_than_block);
+    static const std::map<std::string, coppice::http::forwarding_field> fields{
+        {"x-forwarded-for", coppice::http::forwarding_field::x_forwarded_for},
+        {"forwarded", coppice::http::forwarding_field::forwarded}};
+    CLI::Option* const forwarded =
+        app.add_option("--forwarded-from", o.forwarded_from,
+                       "addresses of proxies whose word about their clients is taken from a field "
+                       "of the request")
+            ->type_name("BLOCK")
+            ->check(refuse_other_than_block);
+    app.add_option("--forwarded-field", o.server.forwarding.field,
+                   "the field that these proxies write: x-forwarded-for or forwarded")
+        ->transform(CLI::Transformer(fields))
+        ->default_str("x-forwarded-for")
+        ->needs(forwarded);
     app.add_option("--access-log", o.access_log,
                    "file that gets a line for each answered request; - means stderr. SIGHUP "
                    "reopens it");
@@ -291,6 +305,7 @@ std::variant<options, int> parse(int argc, char** argv) {
     }
     if (o.buffered_bytes_max != 0) o.server.buffered_bytes_max = o.buffered_bytes_max;
     for (const std::string& block : o.proxies) o.server.proxies.add(block);
+    for (const std::string& block : o.forwarded_from) o.server.forwarding.from.add(block);
     const bool single = o.server.model == coppice::http::model::single;
     if (o.threads == 0) o.threads = single ? 1 : coppice::thread_pool::hardware();
     o.server.threads = o.threads;

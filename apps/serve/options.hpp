@@ -27,9 +27,10 @@ struct options {
     // PEM files: certificates, and the key of each, in the same order; none: no TLS.
     std::vector<std::string> tls_certificates, tls_keys;
     std::uint16_t tls_port = 8443;
-    std::vector<std::string> proxies;  // blocks of addresses that use the PROXY protocol
-    std::string root;                // "": no files are served
-    std::string access_log;          // "": none
+    std::vector<std::string> forwarded_from;  // blocks of proxies that write fields
+    std::vector<std::string> proxies;         // blocks of addresses that use the PROXY protocol
+    std::string root;                         // "": no files are served
+    std::string access_log;                   // "": none
     std::vector<std::string> cors;   // origins whose scripts may use the server; none: no CORS
     bool compress = false;           // compresses answers for clients that accept it
     bool workloads = true;           // serves /cpu, /io, /io-async, and /echo

@@ -11,6 +11,7 @@
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/form.hpp>
+#include <coppice/http/forwarding.hpp>
 #include <coppice/http/handler.hpp>
 #include <coppice/http/json.hpp>
 #include <coppice/http/message.hpp>

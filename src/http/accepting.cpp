@@ -319,13 +319,26 @@ bool peer_address::is_secure() const noexcept {
     return of_.owner->is_secure();
 }
 
+const forwarding& peer_address::trusted() const noexcept {
+    return of_.owner->trusted();
+}
+
+// Called for requests that came from a server.
+forwarded_client request::client() const noexcept {
+    peer_address& peer = *origin_->peer;
+    return forwarded_from(*head_, peer.trusted(), {peer.get(), peer.is_secure()});
+}
+
 bool request::is_secure() const noexcept {
-    return origin_ != nullptr && origin_->peer != nullptr && origin_->peer->is_secure();
+    if (origin_ == nullptr || origin_->peer == nullptr) return false;
+    const bool trusts = !origin_->peer->trusted().from.empty();
+    return trusts ? client().is_secure : origin_->peer->is_secure();
 }
 
 io::endpoint request::peer() const noexcept {
     if (origin_ == nullptr || origin_->peer == nullptr) return {};
-    return origin_->peer->get();
+    const bool trusts = !origin_->peer->trusted().from.empty();
+    return trusts ? client().address : origin_->peer->get();
 }
 
 }  // namespace coppice::http

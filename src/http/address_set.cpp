@@ -61,8 +61,9 @@ void address_set::add(std::string_view text) {
     const result<io::endpoint> at = io::endpoint::parse(address, 0);
     block made;
     if (!at || address.starts_with('[') || !read(at.value(), made)) {
-        refuse_block(text, "is not an address or a block: write 10.0.0.0/8, fd00::/8, 127.0.0.1, "
-                           "::1, or unix");
+        refuse_block(text,
+                     "is not an address or a block: write 10.0.0.0/8, fd00::/8, 127.0.0.1, "
+                     "::1, or unix");
     }
     if (slash != text.npos) {
         const std::string_view digits = text.substr(slash + 1);

@@ -111,6 +111,8 @@ public:
         const proxied_client* const proxied = from_.proxied();
         return proxied != nullptr && proxied->is_told ? &proxied->client : nullptr;
     }
+    // Returns the proxies that the server trusts. Threads: any.
+    const forwarding& trusted() const noexcept { return loop_.options.forwarding; }
     time_point idle_until() const noexcept { return idle_until_; }
     // Makes the connection wait for requests as an idle one, from now on.
     void become_idle() noexcept;
@@ -308,16 +310,16 @@ private:
     bool start(io::internal::ring_operation& op) noexcept;
 
     serving_loop& loop_;
-    slotted_socket socket_;       // closed by closing.cpp, and by attend() at its end
-    secure_link::owned secure_;   // nullptr: bytes go to and from the socket as they are
+    slotted_socket socket_;      // closed by closing.cpp, and by attend() at its end
+    secure_link::owned secure_;  // nullptr: bytes go to and from the socket as they are
     connection_source from_;
-    exchange* batch_ = nullptr;   // the batch that is being answered: begin_batch(), end_batch()
-    time_point idle_until_{};     // written by become_idle()
-    std::uint32_t served_ = 0;    // written by framing()
-    state state_ = state::idle;   // written by become_idle(), enter(), and back_to_batch()
-    bool receiving_ = false;      // the receive operation is pending: connection.cpp
-    bool away_ = false;           // a thread of the pool has the batch: away.cpp
-    bool cut_ = false;            // cut_off() was called
+    exchange* batch_ = nullptr;  // the batch that is being answered: begin_batch(), end_batch()
+    time_point idle_until_{};    // written by become_idle()
+    std::uint32_t served_ = 0;   // written by framing()
+    state state_ = state::idle;  // written by become_idle(), enter(), and back_to_batch()
+    bool receiving_ = false;     // the receive operation is pending: connection.cpp
+    bool away_ = false;          // a thread of the pool has the batch: away.cpp
+    bool cut_ = false;           // cut_off() was called
 };
 
 inline bool connection::start(io::internal::ring_operation& op) noexcept {

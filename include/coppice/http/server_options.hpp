@@ -4,6 +4,7 @@
 #include <coppice/base/clock.hpp>
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/address_set.hpp>
+#include <coppice/http/forwarding.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
@@ -68,6 +69,10 @@ struct server_options {
     std::shared_ptr<const io::server_security> security = {};
     // Proxies that use the PROXY protocol; see listening_endpoint::proxies. Empty: none.
     address_set proxies = {};
+    // Proxies that speak HTTP, and the field in which they name their clients. For requests that
+    // come from them, request::peer(), request::is_secure(), and the access log tell the client
+    // that forwarded_from() finds. Limits of connections still count the connection's own peer.
+    http::forwarding forwarding = {};
     // Where it listens besides: the handlers and the limits are the same.
     std::vector<listening_endpoint> more_listeners = {};
     std::size_t threads = 1;  // of loops, or of the pool for `worker`; 1 for `single`
