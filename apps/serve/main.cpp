@@ -6,6 +6,7 @@
 #include "routes.hpp"
 
 #include <coppice/base/saturating.hpp>
+#include <coppice/io/service_manager.hpp>
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/timer.hpp>
 
@@ -14,8 +15,10 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -31,6 +34,13 @@ void raise_file_limit() {
 
 void say(const std::string& what) {
     std::fprintf(stderr, "coppice-serve: %s\n", what.c_str());
+}
+
+// Tells the service manager, if there is one. What it is not told, it finds out later.
+void tell_manager(const char* message) {
+    if (const std::error_code ec = io::notify_service_manager(message)) {
+        say(std::string("NOTIFY_SOCKET: ") + message + ": " + ec.message());
+    }
 }
 
 // What SIGHUP reopens. If that fails, the old one stays in use.
@@ -101,7 +111,9 @@ private:
             const int signal = co_await signals_.wait(use_await[ec]);
             if (ec) co_return;
             if (signal == SIGHUP) {
+                tell_manager("RELOADING=1");
                 reload_();
+                tell_manager("READY=1");
                 continue;
             }
             if (draining) {
@@ -110,6 +122,7 @@ private:
             }
             draining = true;
             say("draining");
+            tell_manager("STOPPING=1\nSTATUS=draining");
             server_.drain(drain_time_);
             end_late();
         }
@@ -137,13 +150,44 @@ int refuse(const std::string& why) {
     return 2;
 }
 
-int serve_until_stopped(http::server& server, bool secure, std::chrono::nanoseconds drain,
-                        const reloading& reload) {
+// Makes the server listen on the options' ports, or on the sockets that were passed: encrypted on
+// those with the name https. Errors: std::invalid_argument.
+void choose_listeners(http::server_options& how, const std::vector<io::activated_socket>& passed,
+                      std::shared_ptr<const io::server_security> security,
+                      const serve::options& options) {
+    if (passed.empty()) {
+        if (security == nullptr) return;
+        const auto at = io::endpoint::parse(options.address, options.tls_port);
+        how.more_listeners.push_back({at.value(), security, how.proxies});
+        return;
+    }
+    std::vector<http::listening_endpoint> listeners;
+    for (const io::activated_socket& s : passed) {
+        const bool secure = s.name == "https";
+        if (secure && security == nullptr) {
+            throw std::invalid_argument("a socket has the name https: add --tls-certificate");
+        }
+        listeners.push_back({s.local, secure ? security : nullptr, how.proxies, s.descriptor});
+    }
+    how.endpoint = listeners.front().endpoint;
+    how.security = listeners.front().security;
+    how.already_listening = listeners.front().already_listening;
+    how.more_listeners.assign(listeners.begin() + 1, listeners.end());
+    // Another process may accept what this one has not: no connection is lost.
+    if (how.backend == io::backend::automatic) how.backend = io::backend::epoll;
+    how.timeouts.drain_first_request = std::chrono::seconds(1);
+}
+
+int serve_until_stopped(http::server& server, const std::vector<bool>& secure,
+                        std::chrono::nanoseconds drain, const reloading& reload) {
     try {
         const signal_watch watch(server, drain, reload);
-        std::printf("listening on http://%s\n", server.local().to_string().c_str());
-        if (secure) std::printf("listening on https://%s\n", server.local(1).to_string().c_str());
+        for (std::size_t i = 0; i != secure.size(); ++i) {
+            std::printf("listening on %s://%s\n", secure[i] ? "https" : "http",
+                        server.local(i).to_string().c_str());
+        }
         std::fflush(stdout);
+        tell_manager("READY=1\nSTATUS=serving");
         server.run();
         return 0;
     } catch (const std::exception& e) {
@@ -169,6 +213,7 @@ int main(int argc, char** argv) {
     std::optional<http::access_log> log;
     std::optional<serve::certificates> certificates;
     std::optional<http::server> server;
+    std::vector<bool> secure;  // for each listener
     try {
         if (!options.root.empty()) world.files.set(serve::open_files(options));
         if (options.access_log == "-") {
@@ -180,10 +225,9 @@ int main(int argc, char** argv) {
         how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
         certificates.emplace(options);
-        if (certificates->security() != nullptr) {
-            const auto at = io::endpoint::parse(options.address, options.tls_port);
-            how.more_listeners.push_back({at.value(), certificates->security(), how.proxies});
-        }
+        choose_listeners(how, io::activated_sockets(), certificates->security(), options);
+        secure.push_back(how.security != nullptr);
+        for (const auto& l : how.more_listeners) secure.push_back(l.security != nullptr);
         server.emplace(std::move(how), serve::make_routes(world, options));
     } catch (const std::system_error& e) {
         return refuse(std::string(e.what()) + " (" + endpoint.value().to_string() + ")");
@@ -193,6 +237,5 @@ int main(int argc, char** argv) {
     world.server = &*server;
     world.board = std::make_unique<serve::live_board>(*server);
     const reloading reload(world, log, *certificates, options);
-    const bool secure = certificates->security() != nullptr;
     return serve_until_stopped(*server, secure, options.drain, reload);
 }

@@ -142,7 +142,7 @@ void add_place(CLI::App& app, options& o, int& port) {
                        "of the request")
             ->type_name("BLOCK")
             ->check(refuse_other_than_block);
-    app.add_option("--forwarded-field", o.server.forwarding.field,
+    app.add_option("--forwarded-field", o.server.forwarding.kind,
                    "the field that these proxies write: x-forwarded-for or forwarded")
         ->transform(CLI::Transformer(fields))
         ->default_str("x-forwarded-for")

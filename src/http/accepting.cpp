@@ -68,8 +68,12 @@ session accept_connections(serving_loop& l, served_port& port, bool& began) {
     while (!l.draining) {
         std::error_code ec;
         io::tcp::socket s = co_await port.acceptor.accept(use_await[ec]);
-        // The acceptor was closed, or its context ends. A connection that arrived last is not
-        // served.
+        // The acceptor was closed, or its context ends. A connection that arrived last is served
+        // only if it has time for its first request.
+        const bool late = l.draining && !ec;
+        if (late && l.options.timeouts.drain_first_request != duration::zero()) {
+            l.let_in(std::move(s), port);
+        }
         if (l.draining || ec == std::errc::operation_canceled) co_return;
         if (!ec) {
             for (int i = 0; i != shed_pauses && !l.has_room() && l.ask_others_to_shed(); ++i) {
@@ -149,7 +153,7 @@ bool serving_loop::shed_idle() noexcept {
     idle.erase(*longest);
     connections.push_back(*longest);
     counts.shed.add();
-    longest->drain();
+    longest->end_wait();
     return true;
 }
 

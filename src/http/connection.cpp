@@ -80,7 +80,7 @@ void connection::begin_handshake() noexcept {
 // Returns true if something has arrived; false if it is being waited for, or the connection has
 // ended.
 bool connection::await_input() noexcept {
-    if (loop_.draining || !socket_.is_open()) [[unlikely]] {
+    if ((loop_.draining && !may_wait_in_drain()) || !socket_.is_open()) [[unlikely]] {
         end();
         return false;
     }
@@ -90,8 +90,15 @@ bool connection::await_input() noexcept {
 
 void connection::become_idle() noexcept {
     state_ = state::idle;
-    idle_until_ = saturating_add(loop_.context.turn_time(), loop_.options.timeouts.idle);
+    const timeouts& times = loop_.options.timeouts;
+    const duration time = loop_.draining ? times.drain_first_request : times.idle;
+    idle_until_ = saturating_add(loop_.context.turn_time(), time);
     loop_.add_idle(*this);
+}
+
+// Returns true if the first request of the connection may still arrive while the server drains.
+bool connection::may_wait_in_drain() const noexcept {
+    return served_ == 0 && loop_.options.timeouts.drain_first_request != duration::zero();
 }
 
 void connection::become_busy() noexcept {

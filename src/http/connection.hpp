@@ -88,8 +88,11 @@ public:
     static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from,
                      const io::server_security* security, bool proxied) noexcept;
 
-    // Called when the server drains: ends at once if idle, otherwise after the current requests.
+    // Called when the server drains: ends at once if idle, otherwise after the current requests. A
+    // connection that has had no request gets the time for one.
     void drain() noexcept;
+    // Ends the connection unless a request has arrived.
+    void end_wait() noexcept;
     // Ends the connection now. A running handler is stopped and waited for, but its answer is
     // dropped.
     void cut_off() noexcept;
@@ -164,6 +167,7 @@ private:
     void serve() noexcept;
     bool await_input() noexcept;
     void begin_handshake() noexcept;
+    bool may_wait_in_drain() const noexcept;
     void become_busy() noexcept;
     bool start_receiving(void (*then)(operation*) noexcept) noexcept;
     static connection& receive_ended(operation* op) noexcept;

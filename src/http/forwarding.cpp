@@ -154,7 +154,7 @@ std::optional<bool> last_proto(const request_head& head) noexcept {
 forwarded_client forwarded_from(const request_head& head, const forwarding& trusted,
                                 const forwarded_client& last) noexcept {
     if (!trusted.from.contains(last.address)) return last;
-    const bool standard = trusted.field == forwarding_field::forwarded;
+    const bool standard = trusted.kind == forwarding_field::forwarded;
     const std::string_view name = standard ? "Forwarded" : "X-Forwarded-For";
     forwarded_client client = last;
     if (!standard) client.is_secure = last_proto(head).value_or(last.is_secure);

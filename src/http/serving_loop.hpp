@@ -183,6 +183,7 @@ private:
     void send_group() noexcept;
     void end_idle() noexcept;
     void end_handshakes() noexcept;
+    void hasten(loop_timer& timer, list& waiting) noexcept;
     void hand_log_over() noexcept;
     loop_timer cut_off_{*this, &serving_loop::cut_off};
     loop_timer end_idle_{*this, &serving_loop::end_idle};

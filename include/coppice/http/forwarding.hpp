@@ -19,7 +19,7 @@ enum class forwarding_field : unsigned char {
 // addresses.
 struct forwarding {
     address_set from = {};  // the proxies; empty: the fields mean nothing
-    forwarding_field field = forwarding_field::x_forwarded_for;
+    forwarding_field kind = forwarding_field::x_forwarded_for;  // which field they write
 };
 
 // A client, as its connection or the proxies in front of it tell.

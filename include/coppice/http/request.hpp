@@ -68,9 +68,9 @@ public:
     // Threads: any.
     std::chrono::sys_seconds wall_time() const noexcept;
     // Returns the client's address, as a trusted proxy tells it (server_options::proxies and
-    // forwarding) if the request came through one. After the client is gone it returns the address only if it was
-    // asked for before; otherwise, and for a request that came from no server, the address is
-    // unspecified. Threads: any. Cost: a lock; the first call also makes a system call.
+    // forwarding) if the request came through one. After the client is gone it returns the address
+    // only if it was asked for before; otherwise, and for a request that came from no server, the
+    // address is unspecified. Threads: any. Cost: a lock; the first call also makes a system call.
     io::endpoint peer() const noexcept;
     // Returns true if the connection is encrypted, or if a trusted proxy (server_options::
     // forwarding) says that its client's is; false for a request that came from no server. Threads:

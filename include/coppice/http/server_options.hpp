@@ -45,6 +45,9 @@ struct timeouts {
     internal::duration handler_stop = std::chrono::seconds(1);
     // for a partly received request at drain()
     internal::duration drain_request = std::chrono::seconds(10);
+    // at drain(), for the first request of a connection that has had none: its client may have sent
+    // it already. 0: such a connection is closed at once, like one that waits for its next request
+    internal::duration drain_first_request = internal::duration::zero();
 };
 
 // An endpoint at which a server listens.
@@ -59,6 +62,10 @@ struct listening_endpoint {
     // is closed. From all other addresses such a header is no HTTP and no TLS, and is refused as
     // that. The header has the time of a request's head.
     address_set proxies = {};
+    // A socket that listens already, instead of `endpoint`: one of io::activated_sockets(). It
+    // stays the caller's, and listens on when the server has drained. Use io::backend::epoll then,
+    // since io_uring accepts connections ahead that a drain would have to close. -1: none.
+    int already_listening = -1;
 };
 
 // Where a server listens, in which model it serves, and its limits. Each has a default.
@@ -69,6 +76,8 @@ struct server_options {
     std::shared_ptr<const io::server_security> security = {};
     // Proxies that use the PROXY protocol; see listening_endpoint::proxies. Empty: none.
     address_set proxies = {};
+    // A socket that listens already; see listening_endpoint::already_listening. -1: none.
+    int already_listening = -1;
     // Proxies that speak HTTP, and the field in which they name their clients. For requests that
     // come from them, request::peer(), request::is_secure(), and the access log tell the client
     // that forwarded_from() finds. Limits of connections still count the connection's own peer.
