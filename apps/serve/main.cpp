@@ -85,8 +85,13 @@ private:
 // Waits for signals on a separate loop and thread.
 class signal_watch {
 public:
-    signal_watch(http::server& server, std::chrono::nanoseconds drain, const reloading& reload)
-        : server_(server), drain_time_(drain), reload_(reload) {
+    signal_watch(http::server& server, serve::world& world, const serve::options& o,
+                 const reloading& reload)
+        : server_(server),
+          world_(world),
+          drain_delay_(o.drain_delay),
+          drain_time_(o.drain),
+          reload_(reload) {
         watch();
         thread_ = std::thread([this] { loop_.run(); });
     }
@@ -123,9 +128,19 @@ private:
             draining = true;
             say("draining");
             tell_manager("STOPPING=1\nSTATUS=draining");
-            server_.drain(drain_time_);
-            end_late();
+            // Relaxed: nothing depends on its order.
+            world_.draining.store(true, std::memory_order_relaxed);
+            drain_later();
         }
+    }
+    // First only /readyz tells, so that a balancer sends its requests to another server.
+    session drain_later() {
+        io::timer timer(loop_);
+        std::error_code ec;
+        co_await timer.wait_for(drain_delay_, use_await[ec]);
+        if (ec) co_return;
+        server_.drain(drain_time_);
+        end_late();
     }
     // The drain has cut off everything by then; what still runs ignores its stop token.
     session end_late() {
@@ -138,6 +153,8 @@ private:
     }
     static constexpr std::chrono::nanoseconds grace = std::chrono::seconds(1);
     http::server& server_;
+    serve::world& world_;
+    const std::chrono::nanoseconds drain_delay_;
     const std::chrono::nanoseconds drain_time_;
     const reloading& reload_;
     io::context loop_{io::backend::epoll};
@@ -178,10 +195,41 @@ void choose_listeners(http::server_options& how, const std::vector<io::activated
     how.timeouts.drain_first_request = std::chrono::seconds(1);
 }
 
-int serve_until_stopped(http::server& server, const std::vector<bool>& secure,
-                        std::chrono::nanoseconds drain, const reloading& reload) {
+// Serves the admin routes on a loop and a thread of their own: they answer while the loops of the
+// server are busy, and until it has drained.
+class admin_listener {
+public:
+    admin_listener(const io::endpoint& at, const serve::world& world)
+        : server_(only_loop(at), serve::make_admin_routes(world)), thread_([this] { run(); }) {}
+    ~admin_listener() {
+        server_.drain(std::chrono::seconds(0));
+        thread_.join();
+    }
+    io::endpoint local() const { return server_.local(); }
+
+private:
+    static http::server_options only_loop(const io::endpoint& at) {
+        http::server_options o;
+        o.endpoint = at;
+        o.model = http::model::single;
+        o.connections_max = 100;
+        return o;
+    }
+    void run() noexcept {
+        try {
+            server_.run();
+        } catch (const std::exception& e) {
+            say(std::string("the admin listener has ended: ") + e.what());
+        }
+    }
+    http::server server_;
+    std::thread thread_;
+};
+
+int serve_until_stopped(http::server& server, serve::world& world, const std::vector<bool>& secure,
+                        const serve::options& options, const reloading& reload) {
     try {
-        const signal_watch watch(server, drain, reload);
+        const signal_watch watch(server, world, options, reload);
         for (std::size_t i = 0; i != secure.size(); ++i) {
             std::printf("listening on %s://%s\n", secure[i] ? "https" : "http",
                         server.local(i).to_string().c_str());
@@ -237,5 +285,19 @@ int main(int argc, char** argv) {
     world.server = &*server;
     world.board = std::make_unique<serve::live_board>(*server);
     const reloading reload(world, log, *certificates, options);
-    return serve_until_stopped(*server, secure, options.drain, reload);
+    std::optional<admin_listener> admin;
+    if (options.admin_port) {
+        const auto at = io::endpoint::parse(options.admin_address, *options.admin_port);
+        if (!at) {
+            return refuse("--admin-address: '" + options.admin_address +
+                          "' is not an IPv4 or IPv6 address");
+        }
+        try {
+            admin.emplace(at.value(), world);
+        } catch (const std::system_error& e) {
+            return refuse(std::string("--admin-port: ") + e.what());
+        }
+        std::printf("admin on http://%s\n", admin->local().to_string().c_str());
+    }
+    return serve_until_stopped(*server, world, secure, options, reload);
 }

@@ -205,6 +205,22 @@ void add_tls(CLI::App& app, options& o, int& port) {
                 ->needs(certificates));
 }
 
+void add_admin(CLI::App& app, options& o) {
+    flag_group admin(app, "Operation");
+    CLI::Option* const port =
+        admin.add(app.add_option("--admin-port", o.admin_port,
+                                 "TCP port of a listener of its own, with a loop of its own, for "
+                                 "/metrics, /livez and /readyz; 0 lets the system choose; without "
+                                 "it they are where all else is")
+                      ->check(CLI::Range(0, 65535)));
+    admin.add(
+        app.add_option("--admin-address", o.admin_address, "IPv4 or IPv6 address of that listener")
+            ->capture_default_str()
+            ->needs(port));
+    admin.time("--drain-delay", o.drain_delay, duration(0),
+               "after SIGTERM or SIGINT, until the listener closes; /readyz answers 503 meanwhile");
+}
+
 void add_limits(CLI::App& app, options& o) {
     flag_group limits(app, "Limits");
     coppice::http::server_options& s = o.server;
@@ -286,6 +302,7 @@ std::variant<options, int> parse(int argc, char** argv) {
     add_place(app, o, port);
     add_tls(app, o, tls_port);
     add_content(app, o);
+    add_admin(app, o);
     add_limits(app, o);
     add_timeouts(app, o);
     try {

@@ -35,6 +35,11 @@ struct options {
     bool compress = false;           // compresses answers for clients that accept it
     bool workloads = true;           // serves /cpu, /io, /io-async, and /echo
     std::uint64_t workload_max = 0;  // how many of these at once; beyond this, 503; 0: no limit
+    // Where /metrics, /livez, and /readyz are served instead; none: where all else is.
+    std::optional<std::uint16_t> admin_port;
+    std::string admin_address = "127.0.0.1";
+    // From the signal to the drain; meanwhile only /readyz says that it is coming.
+    std::chrono::nanoseconds drain_delay{0};
     std::chrono::nanoseconds drain = std::chrono::seconds(30);  // afterwards the rest is cut off
 };
 
