@@ -175,7 +175,12 @@ void choose_listeners(http::server_options& how, const std::vector<io::activated
     if (passed.empty()) {
         if (security == nullptr) return;
         const auto at = io::endpoint::parse(options.address, options.tls_port);
-        how.more_listeners.push_back({at.value(), security, how.proxies});
+        if (options.tls_only) {
+            how.endpoint = at.value();
+            how.security = security;
+        } else {
+            how.more_listeners.push_back({at.value(), security, how.proxies});
+        }
         return;
     }
     std::vector<http::listening_endpoint> listeners;
@@ -264,6 +269,12 @@ int main(int argc, char** argv) {
     std::vector<bool> secure;  // for each listener
     try {
         if (!options.root.empty()) world.files.set(serve::open_files(options));
+        certificates.emplace(options);
+        if (options.check) {
+            (void)serve::make_routes(world, options);
+            std::puts("the options can be served");
+            return 0;
+        }
         if (options.access_log == "-") {
             log.emplace(STDERR_FILENO);
         } else if (!options.access_log.empty()) {
@@ -272,7 +283,6 @@ int main(int argc, char** argv) {
         http::server_options how = options.server;
         how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
-        certificates.emplace(options);
         choose_listeners(how, io::activated_sockets(), certificates->security(), options);
         secure.push_back(how.security != nullptr);
         for (const auto& l : how.more_listeners) secure.push_back(l.security != nullptr);

@@ -199,6 +199,8 @@ void add_tls(CLI::App& app, options& o, int& port) {
                                           ->check(CLI::ExistingFile));
     certificates->needs(keys);
     keys->needs(certificates);
+    tls.add(app.add_flag("--tls-only", o.tls_only, "listen at no port in the clear")
+                ->needs(certificates));
     tls.add(app.add_option("--tls-port", port, "TCP port for TLS; 0 lets the system choose")
                 ->check(CLI::Range(0, 65535))
                 ->capture_default_str()
@@ -217,6 +219,15 @@ void add_admin(CLI::App& app, options& o) {
         app.add_option("--admin-address", o.admin_address, "IPv4 or IPv6 address of that listener")
             ->capture_default_str()
             ->needs(port));
+    app.set_config("--config", "",
+                   "TOML or INI file with flags, without their dashes, such as port = 80; flags on "
+                   "the command line come before it")
+        ->group("Operation");
+    // A flag that is misspelled must not be a limit that is missing.
+    app.allow_config_extras(CLI::config_extras_mode::error);
+    admin.add(app.add_flag("--check", o.check,
+                           "read everything that the flags and the configuration name, say "
+                           "whether it can be served, and end"));
     admin.time("--drain-delay", o.drain_delay, duration(0),
                "after SIGTERM or SIGINT, until the listener closes; /readyz answers 503 meanwhile");
 }

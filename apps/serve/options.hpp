@@ -27,6 +27,8 @@ struct options {
     // PEM files: certificates, and the key of each, in the same order; none: no TLS.
     std::vector<std::string> tls_certificates, tls_keys;
     std::uint16_t tls_port = 8443;
+    bool tls_only = false;                    // no port in the clear
+    bool check = false;                       // ends before it listens
     std::vector<std::string> forwarded_from;  // blocks of proxies that write fields
     std::vector<std::string> proxies;         // blocks of addresses that use the PROXY protocol
     std::string root;                         // "": no files are served
