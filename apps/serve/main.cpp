@@ -6,6 +6,7 @@
 #include "routes.hpp"
 
 #include <coppice/base/saturating.hpp>
+#include <coppice/io/service_manager.hpp>
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/timer.hpp>
 
@@ -14,8 +15,10 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace {
 
@@ -31,6 +34,13 @@ void raise_file_limit() {
 
 void say(const std::string& what) {
     std::fprintf(stderr, "coppice-serve: %s\n", what.c_str());
+}
+
+// Tells the service manager, if there is one. What it is not told, it finds out later.
+void tell_manager(const char* message) {
+    if (const std::error_code ec = io::notify_service_manager(message)) {
+        say(std::string("NOTIFY_SOCKET: ") + message + ": " + ec.message());
+    }
 }
 
 // What SIGHUP reopens. If that fails, the old one stays in use.
@@ -75,8 +85,13 @@ private:
 // Waits for signals on a separate loop and thread.
 class signal_watch {
 public:
-    signal_watch(http::server& server, std::chrono::nanoseconds drain, const reloading& reload)
-        : server_(server), drain_time_(drain), reload_(reload) {
+    signal_watch(http::server& server, serve::world& world, const serve::options& o,
+                 const reloading& reload)
+        : server_(server),
+          world_(world),
+          drain_delay_(o.drain_delay),
+          drain_time_(o.drain),
+          reload_(reload) {
         watch();
         thread_ = std::thread([this] { loop_.run(); });
     }
@@ -101,7 +116,9 @@ private:
             const int signal = co_await signals_.wait(use_await[ec]);
             if (ec) co_return;
             if (signal == SIGHUP) {
+                tell_manager("RELOADING=1");
                 reload_();
+                tell_manager("READY=1");
                 continue;
             }
             if (draining) {
@@ -110,9 +127,20 @@ private:
             }
             draining = true;
             say("draining");
-            server_.drain(drain_time_);
-            end_late();
+            tell_manager("STOPPING=1\nSTATUS=draining");
+            // Relaxed: nothing depends on its order.
+            world_.draining.store(true, std::memory_order_relaxed);
+            drain_later();
         }
+    }
+    // First only /readyz tells, so that a balancer sends its requests to another server.
+    session drain_later() {
+        io::timer timer(loop_);
+        std::error_code ec;
+        co_await timer.wait_for(drain_delay_, use_await[ec]);
+        if (ec) co_return;
+        server_.drain(drain_time_);
+        end_late();
     }
     // The drain has cut off everything by then; what still runs ignores its stop token.
     session end_late() {
@@ -125,6 +153,8 @@ private:
     }
     static constexpr std::chrono::nanoseconds grace = std::chrono::seconds(1);
     http::server& server_;
+    serve::world& world_;
+    const std::chrono::nanoseconds drain_delay_;
     const std::chrono::nanoseconds drain_time_;
     const reloading& reload_;
     io::context loop_{io::backend::epoll};
@@ -137,13 +167,80 @@ int refuse(const std::string& why) {
     return 2;
 }
 
-int serve_until_stopped(http::server& server, bool secure, std::chrono::nanoseconds drain,
-                        const reloading& reload) {
+// Makes the server listen on the options' ports, or on the sockets that were passed: encrypted on
+// those with the name https. Errors: std::invalid_argument.
+void choose_listeners(http::server_options& how, const std::vector<io::activated_socket>& passed,
+                      std::shared_ptr<const io::server_security> security,
+                      const serve::options& options) {
+    if (passed.empty()) {
+        if (security == nullptr) return;
+        const auto at = io::endpoint::parse(options.address, options.tls_port);
+        if (options.tls_only) {
+            how.endpoint = at.value();
+            how.security = security;
+        } else {
+            how.more_listeners.push_back({at.value(), security, how.proxies});
+        }
+        return;
+    }
+    std::vector<http::listening_endpoint> listeners;
+    for (const io::activated_socket& s : passed) {
+        const bool secure = s.name == "https";
+        if (secure && security == nullptr) {
+            throw std::invalid_argument("a socket has the name https: add --tls-certificate");
+        }
+        listeners.push_back({s.local, secure ? security : nullptr, how.proxies, s.descriptor});
+    }
+    how.endpoint = listeners.front().endpoint;
+    how.security = listeners.front().security;
+    how.already_listening = listeners.front().already_listening;
+    how.more_listeners.assign(listeners.begin() + 1, listeners.end());
+    // Another process may accept what this one has not: no connection is lost.
+    if (how.backend == io::backend::automatic) how.backend = io::backend::epoll;
+    how.timeouts.drain_first_request = std::chrono::seconds(1);
+}
+
+// Serves the admin routes on a loop and a thread of their own: they answer while the loops of the
+// server are busy, and until it has drained.
+class admin_listener {
+public:
+    admin_listener(const io::endpoint& at, const serve::world& world)
+        : server_(only_loop(at), serve::make_admin_routes(world)), thread_([this] { run(); }) {}
+    ~admin_listener() {
+        server_.drain(std::chrono::seconds(0));
+        thread_.join();
+    }
+    io::endpoint local() const { return server_.local(); }
+
+private:
+    static http::server_options only_loop(const io::endpoint& at) {
+        http::server_options o;
+        o.endpoint = at;
+        o.model = http::model::single;
+        o.connections_max = 100;
+        return o;
+    }
+    void run() noexcept {
+        try {
+            server_.run();
+        } catch (const std::exception& e) {
+            say(std::string("the admin listener has ended: ") + e.what());
+        }
+    }
+    http::server server_;
+    std::thread thread_;
+};
+
+int serve_until_stopped(http::server& server, serve::world& world, const std::vector<bool>& secure,
+                        const serve::options& options, const reloading& reload) {
     try {
-        const signal_watch watch(server, drain, reload);
-        std::printf("listening on http://%s\n", server.local().to_string().c_str());
-        if (secure) std::printf("listening on https://%s\n", server.local(1).to_string().c_str());
+        const signal_watch watch(server, world, options, reload);
+        for (std::size_t i = 0; i != secure.size(); ++i) {
+            std::printf("listening on %s://%s\n", secure[i] ? "https" : "http",
+                        server.local(i).to_string().c_str());
+        }
         std::fflush(stdout);
+        tell_manager("READY=1\nSTATUS=serving");
         server.run();
         return 0;
     } catch (const std::exception& e) {
@@ -169,8 +266,15 @@ int main(int argc, char** argv) {
     std::optional<http::access_log> log;
     std::optional<serve::certificates> certificates;
     std::optional<http::server> server;
+    std::vector<bool> secure;  // for each listener
     try {
         if (!options.root.empty()) world.files.set(serve::open_files(options));
+        certificates.emplace(options);
+        if (options.check) {
+            (void)serve::make_routes(world, options);
+            std::puts("the options can be served");
+            return 0;
+        }
         if (options.access_log == "-") {
             log.emplace(STDERR_FILENO);
         } else if (!options.access_log.empty()) {
@@ -179,11 +283,9 @@ int main(int argc, char** argv) {
         http::server_options how = options.server;
         how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
-        certificates.emplace(options);
-        if (certificates->security() != nullptr) {
-            const auto at = io::endpoint::parse(options.address, options.tls_port);
-            how.more_listeners.push_back({at.value(), certificates->security()});
-        }
+        choose_listeners(how, io::activated_sockets(), certificates->security(), options);
+        secure.push_back(how.security != nullptr);
+        for (const auto& l : how.more_listeners) secure.push_back(l.security != nullptr);
         server.emplace(std::move(how), serve::make_routes(world, options));
     } catch (const std::system_error& e) {
         return refuse(std::string(e.what()) + " (" + endpoint.value().to_string() + ")");
@@ -193,6 +295,19 @@ int main(int argc, char** argv) {
     world.server = &*server;
     world.board = std::make_unique<serve::live_board>(*server);
     const reloading reload(world, log, *certificates, options);
-    const bool secure = certificates->security() != nullptr;
-    return serve_until_stopped(*server, secure, options.drain, reload);
+    std::optional<admin_listener> admin;
+    if (options.admin_port) {
+        const auto at = io::endpoint::parse(options.admin_address, *options.admin_port);
+        if (!at) {
+            return refuse("--admin-address: '" + options.admin_address +
+                          "' is not an IPv4 or IPv6 address");
+        }
+        try {
+            admin.emplace(at.value(), world);
+        } catch (const std::system_error& e) {
+            return refuse(std::string("--admin-port: ") + e.what());
+        }
+        std::printf("admin on http://%s\n", admin->local().to_string().c_str());
+    }
+    return serve_until_stopped(*server, world, secure, options, reload);
 }

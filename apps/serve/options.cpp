@@ -92,6 +92,16 @@ private:
     std::string name_;
 };
 
+// Returns what is wrong with a block of addresses; "" if nothing is.
+std::string refuse_other_than_block(const std::string& text) {
+    try {
+        coppice::http::address_set().add(text);
+        return "";
+    } catch (const std::invalid_argument& e) {
+        return e.what();
+    }
+}
+
 void add_place(CLI::App& app, options& o, int& port) {
     using coppice::http::model;
     using coppice::io::backend;
@@ -118,6 +128,25 @@ void add_place(CLI::App& app, options& o, int& port) {
     app.add_option("--ring", o.server.backend, "how to wait for the network: auto, uring or epoll")
         ->transform(CLI::Transformer(rings))
         ->default_str("auto");
+    app.add_option("--proxies", o.proxies,
+                   "addresses of proxies that begin connections with a PROXY header, like "
+                   "10.0.0.0/8, ::1 or unix; the client that it names counts then")
+        ->type_name("BLOCK")
+        ->check(refuse_other_than_block);
+    static const std::map<std::string, coppice::http::forwarding_field> fields{
+        {"x-forwarded-for", coppice::http::forwarding_field::x_forwarded_for},
+        {"forwarded", coppice::http::forwarding_field::forwarded}};
+    CLI::Option* const forwarded =
+        app.add_option("--forwarded-from", o.forwarded_from,
+                       "addresses of proxies whose word about their clients is taken from a field "
+                       "of the request")
+            ->type_name("BLOCK")
+            ->check(refuse_other_than_block);
+    app.add_option("--forwarded-field", o.server.forwarding.kind,
+                   "the field that these proxies write: x-forwarded-for or forwarded")
+        ->transform(CLI::Transformer(fields))
+        ->default_str("x-forwarded-for")
+        ->needs(forwarded);
     app.add_option("--access-log", o.access_log,
                    "file that gets a line for each answered request; - means stderr. SIGHUP "
                    "reopens it");
@@ -170,10 +199,37 @@ void add_tls(CLI::App& app, options& o, int& port) {
                                           ->check(CLI::ExistingFile));
     certificates->needs(keys);
     keys->needs(certificates);
+    tls.add(app.add_flag("--tls-only", o.tls_only, "listen at no port in the clear")
+                ->needs(certificates));
     tls.add(app.add_option("--tls-port", port, "TCP port for TLS; 0 lets the system choose")
                 ->check(CLI::Range(0, 65535))
                 ->capture_default_str()
                 ->needs(certificates));
+}
+
+void add_admin(CLI::App& app, options& o) {
+    flag_group admin(app, "Operation");
+    CLI::Option* const port =
+        admin.add(app.add_option("--admin-port", o.admin_port,
+                                 "TCP port of a listener of its own, with a loop of its own, for "
+                                 "/metrics, /livez and /readyz; 0 lets the system choose; without "
+                                 "it they are where all else is")
+                      ->check(CLI::Range(0, 65535)));
+    admin.add(
+        app.add_option("--admin-address", o.admin_address, "IPv4 or IPv6 address of that listener")
+            ->capture_default_str()
+            ->needs(port));
+    app.set_config("--config", "",
+                   "TOML or INI file with flags, without their dashes, such as port = 80; flags on "
+                   "the command line come before it")
+        ->group("Operation");
+    // A flag that is misspelled must not be a limit that is missing.
+    app.allow_config_extras(CLI::config_extras_mode::error);
+    admin.add(app.add_flag("--check", o.check,
+                           "read everything that the flags and the configuration name, say "
+                           "whether it can be served, and end"));
+    admin.time("--drain-delay", o.drain_delay, duration(0),
+               "after SIGTERM or SIGINT, until the listener closes; /readyz answers 503 meanwhile");
 }
 
 void add_limits(CLI::App& app, options& o) {
@@ -257,6 +313,7 @@ std::variant<options, int> parse(int argc, char** argv) {
     add_place(app, o, port);
     add_tls(app, o, tls_port);
     add_content(app, o);
+    add_admin(app, o);
     add_limits(app, o);
     add_timeouts(app, o);
     try {
@@ -275,6 +332,8 @@ std::variant<options, int> parse(int argc, char** argv) {
         o.server.connections_per_address_max = o.connections_per_address_max;
     }
     if (o.buffered_bytes_max != 0) o.server.buffered_bytes_max = o.buffered_bytes_max;
+    for (const std::string& block : o.proxies) o.server.proxies.add(block);
+    for (const std::string& block : o.forwarded_from) o.server.forwarding.from.add(block);
     const bool single = o.server.model == coppice::http::model::single;
     if (o.threads == 0) o.threads = single ? 1 : coppice::thread_pool::hardware();
     o.server.threads = o.threads;

@@ -27,12 +27,21 @@ struct options {
     // PEM files: certificates, and the key of each, in the same order; none: no TLS.
     std::vector<std::string> tls_certificates, tls_keys;
     std::uint16_t tls_port = 8443;
-    std::string root;                // "": no files are served
-    std::string access_log;          // "": none
+    bool tls_only = false;                    // no port in the clear
+    bool check = false;                       // ends before it listens
+    std::vector<std::string> forwarded_from;  // blocks of proxies that write fields
+    std::vector<std::string> proxies;         // blocks of addresses that use the PROXY protocol
+    std::string root;                         // "": no files are served
+    std::string access_log;                   // "": none
     std::vector<std::string> cors;   // origins whose scripts may use the server; none: no CORS
     bool compress = false;           // compresses answers for clients that accept it
     bool workloads = true;           // serves /cpu, /io, /io-async, and /echo
     std::uint64_t workload_max = 0;  // how many of these at once; beyond this, 503; 0: no limit
+    // Where /metrics, /livez, and /readyz are served instead; none: where all else is.
+    std::optional<std::uint16_t> admin_port;
+    std::string admin_address = "127.0.0.1";
+    // From the signal to the drain; meanwhile only /readyz says that it is coming.
+    std::chrono::nanoseconds drain_delay{0};
     std::chrono::nanoseconds drain = std::chrono::seconds(30);  // afterwards the rest is cut off
 };
 

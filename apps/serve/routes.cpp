@@ -178,6 +178,18 @@ void add_workloads(http::router& routes, world& w, std::uint64_t most) {
         .post("/echo", counted(w, "/echo", at_once(echo)));
 }
 
+response scrape(const world& w) {
+    return response(200).body(metrics(w)).content_type("text/plain; version=0.0.4; charset=utf-8");
+}
+response readiness(const world& w) {
+    // Relaxed: nothing depends on its order.
+    const bool draining = w.draining.load(std::memory_order_relaxed);
+    return draining ? response::text("draining\n", 503) : response::text("ready\n");
+}
+response health(request&) {
+    return response::text("ok\n");
+}
+
 }  // namespace
 
 std::shared_ptr<const http::files> open_files(const options& o) {
@@ -191,21 +203,28 @@ http::router make_routes(world& w, const options& o) {
     add_page(routes, w, o);
     const auto plain = [](request&) { return response::text("Hello, World!"); };
     const auto json = [](request&) { return response::json(R"({"message":"Hello, World!"})"); };
-    const auto health = [](request&) { return response::text("ok\n"); };
-    const auto scrape = [&w](request&) {
-        return response(200)
-            .body(metrics(w))
-            .content_type("text/plain; version=0.0.4; charset=utf-8");
-    };
     routes.get("/plaintext", counted(w, "/plaintext", plain))
         .get("/json", counted(w, "/json", json))
-        .get("/healthz", counted(w, "/healthz", health))
-        .get("/metrics", counted(w, "/metrics", scrape));
+        .get("/healthz", counted(w, "/healthz", health));
+    if (!o.admin_port) {
+        routes.get("/metrics", counted(w, "/metrics", [&w](request&) { return scrape(w); }))
+            .get("/livez", counted(w, "/livez", health))
+            .get("/readyz", counted(w, "/readyz", [&w](request&) { return readiness(w); }));
+    }
     if (o.workloads) add_workloads(routes, w, o.workload_max);
     if (w.files.get() != nullptr) {
         const auto file = [&w](request& r) { return (*w.files.get())(r); };
         routes.get("/static/{path...}", counted(w, "/static", file));
     }
+    return routes;
+}
+
+http::router make_admin_routes(const world& w) {
+    http::router routes;
+    routes.get("/metrics", [&w](request&) { return scrape(w); })
+        .get("/livez", health)
+        .get("/readyz", [&w](request&) { return readiness(w); })
+        .get("/healthz", health);
     return routes;
 }
 

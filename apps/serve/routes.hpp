@@ -7,6 +7,7 @@
 #include <coppice/http/files.hpp>
 #include <coppice/http/server.hpp>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -41,6 +42,9 @@ struct world {
     const coppice::http::server* server = nullptr;
     std::unique_ptr<live_board> board;
     std::deque<route_count> routes;  // filled by make_routes()
+    // True once a drain was asked for. Written by the thread that takes signals, read by handlers;
+    // nothing depends on its order.
+    std::atomic<bool> draining{false};
 };
 
 // Opens the directory that the options name. Errors: std::system_error if it cannot be opened.
@@ -49,6 +53,9 @@ std::shared_ptr<const coppice::http::files> open_files(const options& o);
 // Makes the routes that the options ask for. Errors: std::invalid_argument for an origin that no
 // field may have.
 coppice::http::router make_routes(world& w, const options& o);
+
+// Makes the routes of the admin listener: /metrics, /livez, /readyz, and /healthz.
+coppice::http::router make_admin_routes(const world& w);
 
 // Returns the Prometheus text of /metrics.
 std::string metrics(const world& w);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/http/access_log.hpp>
+#include <coppice/http/address_set.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/client_message.hpp>
@@ -10,6 +11,7 @@
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/form.hpp>
+#include <coppice/http/forwarding.hpp>
 #include <coppice/http/handler.hpp>
 #include <coppice/http/json.hpp>
 #include <coppice/http/message.hpp>
@@ -18,6 +20,7 @@
 #include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/http/pause.hpp>
+#include <coppice/http/proxy_header.hpp>
 #include <coppice/http/request.hpp>
 #include <coppice/http/response.hpp>
 #include <coppice/http/router.hpp>

@@ -15,6 +15,7 @@
 #include <coppice/io/resolver.hpp>
 #include <coppice/io/run.hpp>
 #include <coppice/io/secure_engine.hpp>
+#include <coppice/io/service_manager.hpp>
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>

@@ -48,8 +48,9 @@ bool out_of_resources(std::error_code ec) noexcept {
            ec == std::errc::no_buffer_space || ec == std::errc::not_enough_memory;
 }
 
-// Tells a client that it is not served, as far as that needs no waiting for the client.
-session refuse(io::tcp::socket s) {
+}  // namespace
+
+session refuse_full(io::tcp::socket s) {
     std::error_code ec;
     co_await s.send_all(std::as_bytes(std::span(refusal_text)), use_await[ec]);
     s.shutdown_send();
@@ -60,8 +61,6 @@ session refuse(io::tcp::socket s) {
     }
 }
 
-}  // namespace
-
 // Accepts until the acceptor is closed. When descriptors or memory run short, it closes idle
 // connections.
 session accept_connections(serving_loop& l, served_port& port, bool& began) {
@@ -69,8 +68,12 @@ session accept_connections(serving_loop& l, served_port& port, bool& began) {
     while (!l.draining) {
         std::error_code ec;
         io::tcp::socket s = co_await port.acceptor.accept(use_await[ec]);
-        // The acceptor was closed, or its context ends. A connection that arrived last is not
-        // served.
+        // The acceptor was closed, or its context ends. A connection that arrived last is served
+        // only if it has time for its first request.
+        const bool late = l.draining && !ec;
+        if (late && l.options.timeouts.drain_first_request != duration::zero()) {
+            l.let_in(std::move(s), port);
+        }
         if (l.draining || ec == std::errc::operation_canceled) co_return;
         if (!ec) {
             for (int i = 0; i != shed_pauses && !l.has_room() && l.ask_others_to_shed(); ++i) {
@@ -78,7 +81,7 @@ session accept_connections(serving_loop& l, served_port& port, bool& began) {
                 co_await io::timer(l.context).wait_for(shed_pause, use_await[ended]);
                 if (ended || l.draining) co_return;
             }
-            l.let_in(std::move(s), port.security);
+            l.let_in(std::move(s), port);
             continue;
         }
         if (!out_of_resources(ec)) continue;  // that connection is gone; the next may be fine
@@ -103,7 +106,13 @@ bool serving_loop::has_room() noexcept {
     return (!is_full && (simulated || reserve.take())) || longest_idle() != nullptr;
 }
 
-void serving_loop::let_in(io::tcp::socket&& s, const io::server_security* security) noexcept {
+bool serving_loop::count_address(const io::endpoint& client, address_counts::slot*& from) noexcept {
+    if (shared.per_address.strangers_only && address_counts::is_local(client)) return true;
+    from = shared.addresses.enter(address_counts::of(client), shared.per_address.most);
+    return from != nullptr;
+}
+
+void serving_loop::let_in(io::tcp::socket&& s, const served_port& port) noexcept {
     // Relaxed: a count. It exceeds the limit until a connection that is being shed has closed.
     const std::size_t open = shared.open_connections.fetch_add(1, relaxed);
     bool welcome = true;
@@ -111,20 +120,19 @@ void serving_loop::let_in(io::tcp::socket&& s, const io::server_security* securi
         welcome = options.connections_max != 0 && shed_idle();
     }
     address_counts::slot* from = nullptr;
-    if (welcome && shared.per_address.is_looked_at(open)) [[unlikely]] {
+    bool proxied = false;  // the address that counts is in the header
+    if (welcome && (!port.proxies.empty() || shared.per_address.is_looked_at(open))) [[unlikely]] {
         const auto client = context.system().remote(s.native());
         const io::endpoint at = client ? client.value() : io::endpoint();
-        if (!shared.per_address.strangers_only || !address_counts::is_local(at)) {
-            from = shared.addresses.enter(address_counts::of(at), shared.per_address.most);
-            welcome = from != nullptr;
-        }
+        proxied = port.proxies.contains(at);
+        if (!proxied && shared.per_address.is_looked_at(open)) welcome = count_address(at, from);
     }
-    if (welcome && connection::open(*this, std::move(s), from, security)) return;
+    if (welcome && connection::open(*this, std::move(s), from, port.security, proxied)) return;
     if (from != nullptr) shared.addresses.leave(*from);
     shared.open_connections.fetch_sub(1, relaxed);
     counts.refused.add();
     // A client of TLS would have to shake hands first; it finds its connection closed.
-    if (s.is_open() && security == nullptr) refuse(std::move(s));
+    if (s.is_open() && port.security == nullptr) refuse_full(std::move(s));
     if (!simulated) (void)reserve.take();
 }
 
@@ -145,7 +153,7 @@ bool serving_loop::shed_idle() noexcept {
     idle.erase(*longest);
     connections.push_back(*longest);
     counts.shed.add();
-    longest->drain();
+    longest->end_wait();
     return true;
 }
 
@@ -298,6 +306,8 @@ void provide_descriptors(const server_options& o, std::size_t loops) {
 }
 
 io::endpoint peer_address::get() noexcept {
+    const io::endpoint* const told = of_.owner->told_client();
+    if (told != nullptr) return *told;
     const std::lock_guard lock(mutex_);
     if (!known_) {
         const request_origin& origin = of_.origin;
@@ -313,13 +323,26 @@ bool peer_address::is_secure() const noexcept {
     return of_.owner->is_secure();
 }
 
+const forwarding& peer_address::trusted() const noexcept {
+    return of_.owner->trusted();
+}
+
+// Called for requests that came from a server.
+forwarded_client request::client() const noexcept {
+    peer_address& peer = *origin_->peer;
+    return forwarded_from(*head_, peer.trusted(), {peer.get(), peer.is_secure()});
+}
+
 bool request::is_secure() const noexcept {
-    return origin_ != nullptr && origin_->peer != nullptr && origin_->peer->is_secure();
+    if (origin_ == nullptr || origin_->peer == nullptr) return false;
+    const bool trusts = !origin_->peer->trusted().from.empty();
+    return trusts ? client().is_secure : origin_->peer->is_secure();
 }
 
 io::endpoint request::peer() const noexcept {
     if (origin_ == nullptr || origin_->peer == nullptr) return {};
-    return origin_->peer->get();
+    const bool trusts = !origin_->peer->trusted().from.empty();
+    return trusts ? client().address : origin_->peer->get();
 }
 
 }  // namespace coppice::http

@@ -5,6 +5,7 @@
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/option.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace coppice::http {
@@ -23,13 +24,20 @@ constexpr std::size_t linger_bytes_max = 64 * 1024;
 }  // namespace
 
 void connection::drain() noexcept {
-    if (state_ == state::idle) {
-        if (batch_ == nullptr) close_socket();  // otherwise its answers are about to be sent
+    if (state_ == state::idle && may_wait_in_drain()) {
+        const duration time = loop_.options.timeouts.drain_first_request;
+        idle_until_ = std::min(idle_until_, saturating_add(loop_.context.turn_time(), time));
+    } else if (state_ == state::idle) {
+        end_wait();
     } else if (state_ == state::reading_head || state_ == state::reading_body) {
         end_within(loop_.options.timeouts.drain_request);
     } else if (state_ == state::lingering) {
         end_within(linger_time_drain);
     }
+}
+
+void connection::end_wait() noexcept {
+    if (batch_ == nullptr) close_socket();  // otherwise its answers are about to be sent
 }
 
 void connection::cut_off() noexcept {

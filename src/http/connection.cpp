@@ -28,7 +28,7 @@ connection::connection(serving_loop& l, io::tcp::socket&& s, address_counts::slo
 }
 
 connection::~connection() {
-    if (from_ != nullptr) loop_.shared.addresses.leave(*from_);
+    if (from_.counted() != nullptr) loop_.shared.addresses.leave(*from_.counted());
     loop_.connections.erase(*this);
     loop_.counts.closed.add();
     // Relaxed: a count.
@@ -37,10 +37,12 @@ connection::~connection() {
 }
 
 bool connection::open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from,
-                      const io::server_security* security) noexcept {
+                      const io::server_security* security, bool proxied) noexcept {
     connection* const c = try_new<connection>(l, std::move(s), from);
     if (c == nullptr) return false;
-    if (security == nullptr) [[likely]] {
+    if (proxied) [[unlikely]] {
+        c->await_proxy_header(security);
+    } else if (security == nullptr) [[likely]] {
         c->serve();
     } else if (c->secure_by(*security)) {
         c->begin_handshake();
@@ -78,7 +80,7 @@ void connection::begin_handshake() noexcept {
 // Returns true if something has arrived; false if it is being waited for, or the connection has
 // ended.
 bool connection::await_input() noexcept {
-    if (loop_.draining || !socket_.is_open()) [[unlikely]] {
+    if ((loop_.draining && !may_wait_in_drain()) || !socket_.is_open()) [[unlikely]] {
         end();
         return false;
     }
@@ -88,8 +90,15 @@ bool connection::await_input() noexcept {
 
 void connection::become_idle() noexcept {
     state_ = state::idle;
-    idle_until_ = saturating_add(loop_.context.turn_time(), loop_.options.timeouts.idle);
+    const timeouts& times = loop_.options.timeouts;
+    const duration time = loop_.draining ? times.drain_first_request : times.idle;
+    idle_until_ = saturating_add(loop_.context.turn_time(), time);
     loop_.add_idle(*this);
+}
+
+// Returns true if the first request of the connection may still arrive while the server drains.
+bool connection::may_wait_in_drain() const noexcept {
+    return served_ == 0 && loop_.options.timeouts.drain_first_request != duration::zero();
 }
 
 void connection::become_busy() noexcept {

@@ -38,6 +38,42 @@ namespace coppice::http {
 
 using namespace internal;
 
+// The PROXY header of a connection, and what it says.
+struct proxied_client {
+    const io::server_security* security = nullptr;  // encrypts what follows; nullptr: nothing
+    std::string header;                             // a part that arrived alone
+    io::endpoint client;                            // only if told
+    bool is_read = false;
+    bool is_told = false;
+    address_counts::slot* counted = nullptr;  // the address; nullptr: it is not counted
+};
+
+// What a connection knows of where it comes from: the slot that counts its address, or a
+// proxied_client, which it owns and which has the slot. One word, since a connection must be small.
+class connection_source : immovable {
+public:
+    explicit connection_source(address_counts::slot* counted) noexcept
+        : word_(reinterpret_cast<std::uintptr_t>(counted)) {}
+    ~connection_source() { delete proxied(); }
+    // Called at most once, before the address is counted.
+    void become(proxied_client& p) noexcept {
+        word_ = reinterpret_cast<std::uintptr_t>(&p) | proxied_bit;
+    }
+    proxied_client* proxied() const noexcept {
+        if ((word_ & proxied_bit) == 0) [[likely]]
+            return nullptr;
+        return reinterpret_cast<proxied_client*>(word_ & ~proxied_bit);
+    }
+    address_counts::slot* counted() const noexcept {
+        const proxied_client* const p = proxied();
+        return p != nullptr ? p->counted : reinterpret_cast<address_counts::slot*>(word_);
+    }
+
+private:
+    static constexpr std::uintptr_t proxied_bit = 1;
+    std::uintptr_t word_;
+};
+
 // An open connection. It owns itself and is the operation that receives. While it waits for a
 // request, it holds nothing else: the exchange is lent with the first byte, and coroutines start
 // when it has to wait for something.
@@ -48,12 +84,15 @@ using namespace internal;
 class connection : public list_hook<connection_list>, io::internal::ring_operation {
 public:
     // Serves a connection until either side ends it. Returns false if there is no memory for it.
-    // `security`: encrypts it, if that is not nullptr.
+    // `security`: encrypts it, if that is not nullptr. `proxied`: begins with a PROXY header.
     static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from,
-                     const io::server_security* security) noexcept;
+                     const io::server_security* security, bool proxied) noexcept;
 
-    // Called when the server drains: ends at once if idle, otherwise after the current requests.
+    // Called when the server drains: ends at once if idle, otherwise after the current requests. A
+    // connection that has had no request gets the time for one.
     void drain() noexcept;
+    // Ends the connection unless a request has arrived.
+    void end_wait() noexcept;
     // Ends the connection now. A running handler is stopped and waited for, but its answer is
     // dropped.
     void cut_off() noexcept;
@@ -64,8 +103,19 @@ public:
     }
     // Returns true if it is encrypted, or will be. Threads: any.
     bool is_secure() const noexcept { return secure_ != nullptr; }
-    // Returns true unless its handshake is still under way.
-    bool is_ready() const noexcept { return secure_ == nullptr || secure_->is_ready(); }
+    // Returns true unless its handshake or its PROXY header is still under way.
+    bool is_ready() const noexcept {
+        const proxied_client* const proxied = from_.proxied();
+        if (proxied != nullptr && !proxied->is_read) return false;
+        return secure_ == nullptr || secure_->is_ready();
+    }
+    // Returns the client that a PROXY header named, or nullptr. Threads: any, once it is read.
+    const io::endpoint* told_client() const noexcept {
+        const proxied_client* const proxied = from_.proxied();
+        return proxied != nullptr && proxied->is_told ? &proxied->client : nullptr;
+    }
+    // Returns the proxies that the server trusts. Threads: any.
+    const forwarding& trusted() const noexcept { return loop_.options.forwarding; }
     time_point idle_until() const noexcept { return idle_until_; }
     // Makes the connection wait for requests as an idle one, from now on.
     void become_idle() noexcept;
@@ -117,6 +167,7 @@ private:
     void serve() noexcept;
     bool await_input() noexcept;
     void begin_handshake() noexcept;
+    bool may_wait_in_drain() const noexcept;
     void become_busy() noexcept;
     bool start_receiving(void (*then)(operation*) noexcept) noexcept;
     static connection& receive_ended(operation* op) noexcept;
@@ -131,6 +182,14 @@ private:
     void end_batch(time_point sent) noexcept;
     void count(exchange& e) noexcept;
     void account(exchange& e, time_point sent) noexcept;
+
+    // proxied.cpp: the PROXY header at the beginning of a connection.
+    void await_proxy_header(const io::server_security* security) noexcept;
+    void receive_proxy_header() noexcept;
+    static void proxy_header_received(operation* op) noexcept;
+    bool take_proxy_header() noexcept;
+    void begin_proxied(std::size_t header_bytes) noexcept;
+    bool count_client(proxied_client& client) noexcept;
 
     // conversing.cpp: the long way, from state to state.
     [[gnu::noinline]] session attend(step s, bool& began);
@@ -255,16 +314,16 @@ private:
     bool start(io::internal::ring_operation& op) noexcept;
 
     serving_loop& loop_;
-    slotted_socket socket_;       // closed by closing.cpp, and by attend() at its end
-    secure_link::owned secure_;   // nullptr: bytes go to and from the socket as they are
-    address_counts::slot* from_;  // nullptr: addresses are not counted
-    exchange* batch_ = nullptr;   // the batch that is being answered: begin_batch(), end_batch()
-    time_point idle_until_{};     // written by become_idle()
-    std::uint32_t served_ = 0;    // written by framing()
-    state state_ = state::idle;   // written by become_idle(), enter(), and back_to_batch()
-    bool receiving_ = false;      // the receive operation is pending: connection.cpp
-    bool away_ = false;           // a thread of the pool has the batch: away.cpp
-    bool cut_ = false;            // cut_off() was called
+    slotted_socket socket_;      // closed by closing.cpp, and by attend() at its end
+    secure_link::owned secure_;  // nullptr: bytes go to and from the socket as they are
+    connection_source from_;
+    exchange* batch_ = nullptr;  // the batch that is being answered: begin_batch(), end_batch()
+    time_point idle_until_{};    // written by become_idle()
+    std::uint32_t served_ = 0;   // written by framing()
+    state state_ = state::idle;  // written by become_idle(), enter(), and back_to_batch()
+    bool receiving_ = false;     // the receive operation is pending: connection.cpp
+    bool away_ = false;          // a thread of the pool has the batch: away.cpp
+    bool cut_ = false;           // cut_off() was called
 };
 
 inline bool connection::start(io::internal::ring_operation& op) noexcept {

@@ -18,7 +18,8 @@ constexpr duration log_delay = std::chrono::milliseconds(100);
 // See access_log.hpp for the format.
 void connection::log(exchange& e, int status, std::uint64_t body_bytes, const request_head* head) {
     e.more = true;
-    if (e.peer.empty()) {
+    // Behind a proxy, each request of a connection may have a client of its own.
+    if (e.peer.empty() || !loop_.options.forwarding.from.empty()) {
         e.peer = request(e.parser.head(), {}, {}, &e.origin).peer().to_string();
     }
     const std::string_view date = date_for(e);  // Sat, 21 Nov 2026 10:05:50 GMT

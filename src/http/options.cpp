@@ -40,6 +40,7 @@ server_options checked(server_options o) {
     check_option("timeouts::handler", o.timeouts.handler);
     check_option("timeouts::handler_stop", o.timeouts.handler_stop);
     check_option("timeouts::drain_request", o.timeouts.drain_request);
+    check_option("timeouts::drain_first_request", o.timeouts.drain_first_request);
     check_option("server_options::requests_per_connection_max", o.requests_per_connection_max, 1,
                  std::numeric_limits<std::uint64_t>::max());
     bring_into_range(o.limits);

@@ -30,7 +30,7 @@ std::optional<response> connection::answer_without_handler(exchange& e, const re
     // A target that says how it is to be reached was not reached in that way (RFC 9110
     // section 7.4).
     const std::string_view scheme = r.head().scheme();
-    if (!scheme.empty() && equals_ignoring_case(scheme, "https") != is_secure()) {
+    if (!scheme.empty() && equals_ignoring_case(scheme, "https") != r.is_secure()) {
         return response::status(421);
     }
     for (const auto& f : loop_.routes.filters()) {

@@ -35,6 +35,11 @@ secure_link::secure_link(io::context& loop, io::internal::descriptor& slot,
 
 secure_link::~secure_link() = default;
 
+void secure_link::begin_with(io::pooled_buffer&& received) noexcept {
+    cipher_ = std::move(received);
+    engine_->input(cipher_.bytes());
+}
+
 void secure_link::owner_is_gone() noexcept {
     is_owned_ = false;
     if (!input_.pending && !output_.pending) delete this;

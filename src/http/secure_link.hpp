@@ -38,6 +38,8 @@ public:
     static owned make(io::context& loop, io::internal::descriptor& slot,
                       std::unique_ptr<io::secure_engine> engine);
 
+    // Takes what was received before the link was made. Called at most once, before start().
+    void begin_with(io::pooled_buffer&& received) noexcept;
     // Starts a receive_pooled or a send, as event_loop::start_here() does. A send of no bytes ends
     // when the handshake is done. An error of the engine is -EPROTO, and failure() says which.
     [[nodiscard]] bool start(io::internal::ring_operation& op) noexcept;

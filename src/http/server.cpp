@@ -29,11 +29,15 @@ constexpr std::size_t threads_per_loop = 8;  // of the pool, in the model `worke
 // The loops, and what is needed to stop them from outside.
 struct server::shared {
     shared(server_options&& o, router&& r) : serving(std::move(o)) {
-        serving.listeners.push_back({serving.options.endpoint, serving.options.security});
+        const server_options& given = serving.options;
+        serving.listeners.push_back(
+            {given.endpoint, given.security, given.proxies, given.already_listening});
         for (const listening_endpoint& l : serving.options.more_listeners)
             serving.listeners.push_back(l);
         for (const listening_endpoint& l : serving.listeners) {
-            paths.push_back(std::make_unique<socket_path>(l.endpoint));
+            // The path of a socket that listens already belongs to its owner.
+            const bool own = l.already_listening < 0;
+            paths.push_back(std::make_unique<socket_path>(own ? l.endpoint : io::endpoint()));
         }
         serving.routes = std::move(r);
         serving.parser_limits = serving.options.limits;
@@ -73,10 +77,11 @@ struct server::shared {
         for (std::size_t n = 0; n != serving.listeners.size(); ++n) {
             listening_endpoint& at = serving.listeners[n];
             io::tcp::acceptor_options how;
+            how.already_listening = at.already_listening;
             if (index != 0 && at.endpoint.is_unix()) {
                 how.already_listening = loops[0]->ports[n]->acceptor.native();
             }
-            how.share_port = shares && !at.endpoint.is_unix();
+            how.share_port = shares && how.already_listening < 0 && !at.endpoint.is_unix();
             how.first_sharer = index == 0;
             l.ports.push_back(std::make_unique<served_port>(l.context, at, how));
             if (index == 0) {

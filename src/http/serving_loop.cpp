@@ -103,7 +103,7 @@ void serving_loop::end_idle() noexcept {
         idle.erase(*c);
         connections.push_back(*c);
         counts.timed_out.add();
-        c->drain();
+        c->end_wait();
     }
 }
 
@@ -132,7 +132,7 @@ void serving_loop::end_handshakes() noexcept {
         connections.push_back(*c);
         if (!late) continue;  // its answers are being sent
         counts.timed_out.add();
-        c->drain();
+        c->end_wait();
     }
 }
 
@@ -174,12 +174,23 @@ void serving_loop::answer_group::end(operation* op) noexcept {
     if (!group.senders.empty()) group.loop.send_group();
 }
 
+// Makes the timer fire for the first connection in the list.
+void serving_loop::hasten(loop_timer& timer, list& waiting) noexcept {
+    const connection* const first = waiting.front();
+    if (first == nullptr || first->idle_until() == time_point::max()) return;
+    if (timer.armed()) context.disarm(timer);
+    context.arm(timer, first->idle_until());
+}
+
 void serving_loop::begin_drain(duration hard_stop) noexcept {
     draining = true;
     for (const auto& port : ports) port->acceptor.close();
     idle.for_each([](connection& c) { c.drain(); });
     handshakes.for_each([](connection& c) { c.drain(); });
     connections.for_each([](connection& c) { c.drain(); });
+    // Those that are left wait for less time than before.
+    hasten(end_idle_, idle);
+    hasten(end_handshakes_, handshakes);
     context.arm(cut_off_, saturating_add(context.turn_time(), hard_stop));
     connection_ended();
 }
@@ -206,6 +217,8 @@ void serving_loop::cut_off() noexcept {
         connections.push_back(*c);
         c->cut_off();
     }
+    idle.for_each([](connection& c) { c.end_wait(); });
+    handshakes.for_each([](connection& c) { c.end_wait(); });
 }
 
 void serving_loop::loop_timer::expired(timer_entry* entry) noexcept {

@@ -68,9 +68,10 @@ struct serving_shared {
 // One acceptor of a loop, and what encrypts the connections that it accepts.
 struct served_port : immovable {
     served_port(io::context& loop, const listening_endpoint& of, io::tcp::acceptor_options how)
-        : acceptor(loop, of.endpoint, how), security(of.security.get()) {}
+        : acceptor(loop, of.endpoint, how), security(of.security.get()), proxies(of.proxies) {}
     io::tcp::acceptor acceptor;
     const io::server_security* const security;  // nullptr: nothing
+    const address_set& proxies;                 // that begin with a header of the PROXY protocol
 };
 
 // One loop of a server. Everything except `counts` belongs to its thread.
@@ -89,7 +90,10 @@ struct serving_loop : immovable {
     // loop.
     bool has_room() noexcept;
     // Serves an accepted connection, or refuses it.
-    void let_in(io::tcp::socket&& s, const io::server_security* security) noexcept;
+    void let_in(io::tcp::socket&& s, const served_port& port) noexcept;
+    // Counts a connection of the client, if that is needed now, and sets `from`. Returns false if
+    // its address has too many.
+    bool count_address(const io::endpoint& client, address_counts::slot*& from) noexcept;
     // Returns the connection that has waited longest for a request, otherwise the one that has
     // shaken hands longest, or nullptr.
     connection* longest_idle() noexcept;
@@ -179,6 +183,7 @@ private:
     void send_group() noexcept;
     void end_idle() noexcept;
     void end_handshakes() noexcept;
+    void hasten(loop_timer& timer, list& waiting) noexcept;
     void hand_log_over() noexcept;
     loop_timer cut_off_{*this, &serving_loop::cut_off};
     loop_timer end_idle_{*this, &serving_loop::end_idle};
@@ -188,5 +193,7 @@ private:
 
 // accepting.cpp
 session accept_connections(serving_loop& l, served_port& port, bool& began);
+// Tells a client that the server is full, as far as that needs no waiting for the client.
+session refuse_full(io::tcp::socket s);
 
 }  // namespace coppice::http

@@ -1,13 +1,20 @@
 // server::drain_on(): the first signal drains, the second cuts off.
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
+#include <coppice/io/simulation.hpp>
+#include <coppice/io/socket.hpp>
+#include <coppice/io/timer.hpp>
 
+#include "detached.hpp"
 #include "running_server.hpp"
 
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -94,6 +101,73 @@ TEST_P(drain_on, a_drain_by_other_means_also_ends_the_signal_watch) {
     }
     http::server never_run(options_of(GetParam()), routes());
     never_run.drain_on({SIGUSR1});
+}
+
+// What the clients of drain_early() have got.
+struct drained {
+    std::string fresh, used;
+    duration silent{};  // until its connection ended, from the drain on
+};
+
+task<std::string> receive_all(io::tcp::socket& from) {
+    std::string all;
+    for (std::error_code ec; !ec;) {
+        std::array<char, 512> some;
+        const auto n =
+            co_await from.receive(std::as_writable_bytes(std::span(some)), use_await[ec]);
+        if (n == 0) break;
+        all.append(some.data(), n);
+    }
+    co_return all;
+}
+
+// Drains while one connection has had a request and two have had none; one of these sends a request
+// half a second later.
+test::detached drain_early(io::context& loop, http::server& server, drained& got) {
+    constexpr std::string_view get = "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
+    const io::endpoint to = server.local();
+    std::error_code ec;
+    io::tcp::socket fresh(loop), used(loop), silent(loop);
+    for (io::tcp::socket* const s : {&fresh, &used, &silent}) {
+        co_await s->connect(to, use_await[ec]);
+    }
+    co_await used.send_all(std::as_bytes(std::span(get)), use_await[ec]);
+    io::timer pause(loop);
+    co_await pause.wait_for(100ms, use_await[ec]);
+    const time_point began = loop.now();
+    server.drain(10s);
+    got.used = co_await receive_all(used);
+    co_await pause.wait_for(500ms, use_await[ec]);
+    co_await fresh.send_all(std::as_bytes(std::span(get)), use_await[ec]);
+    got.fresh = co_await receive_all(fresh);
+    (void)co_await receive_all(silent);
+    got.silent = loop.now() - began;
+}
+
+TEST(a_drain, gives_a_connection_without_a_request_the_time_for_one_if_it_is_told_to) {
+    for (const duration time : {duration(0s), duration(2s)}) {
+        io::simulation world(5);
+        drained got;
+        std::optional<http::server> server;
+        http::server_options o;
+        o.endpoint = io::loopback(0);
+        o.model = http::model::single;
+        o.simulation = &world;
+        o.timeouts.drain_first_request = time;
+        o.on_loop = [&](io::context& loop) { drain_early(loop, *server, got); };
+        http::router r;
+        r.get("/plain", [](request&) { return response::text("plain"); });
+        server.emplace(std::move(o), std::move(r));
+        server->run();
+        const bool waits = time != 0s;
+        EXPECT_NE(got.used.find("plain"), std::string::npos);
+        EXPECT_EQ(got.used.find("Connection: close"), std::string::npos);
+        EXPECT_EQ(got.fresh.find("plain") != std::string::npos, waits) << got.fresh;
+        EXPECT_EQ(got.fresh.find("Connection: close") != std::string::npos, waits);
+        if (waits) EXPECT_GE(got.silent, time);
+        EXPECT_LT(got.silent, time + 1s);
+        EXPECT_EQ(server->statistics().open, 0u);
+    }
 }
 
 }  // namespace

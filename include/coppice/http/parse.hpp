@@ -62,10 +62,10 @@ class head_machine;
 // Returns "GET" for get; "" for other.
 std::string_view to_string(method) noexcept;
 
-// One field line. The value is without the whitespace around it.
+// One field line.
 struct field {
-    std::string_view name;
-    std::string_view value;
+    std::string_view name;   // in the sender's spelling
+    std::string_view value;  // without the whitespace around it
 };
 
 // How far parsing came: to the end, to where more bytes are needed, or to an error.

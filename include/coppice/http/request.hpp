@@ -26,6 +26,7 @@ namespace coppice::http {
 
 class body_reader;
 class next_handler;
+struct forwarded_client;
 
 // What a handler gets. It can be moved but not copied, since it owns the values that filters have
 // set. Lifetime: it holds views; the head, the body, and the route table outlive it.
@@ -66,12 +67,14 @@ public:
     // Returns the time of day of the server, which is the simulation's time in a simulation.
     // Threads: any.
     std::chrono::sys_seconds wall_time() const noexcept;
-    // Returns the client's address. After the client is gone it returns the address only if it was
-    // asked for before; otherwise, and for a request that came from no server, the address is
-    // unspecified. Threads: any. Cost: a lock; the first call also makes a system call.
+    // Returns the client's address, as a trusted proxy tells it (server_options::proxies and
+    // forwarding) if the request came through one. After the client is gone it returns the address
+    // only if it was asked for before; otherwise, and for a request that came from no server, the
+    // address is unspecified. Threads: any. Cost: a lock; the first call also makes a system call.
     io::endpoint peer() const noexcept;
-    // Returns true if the connection is encrypted; false for a request that came from no server.
-    // Threads: any.
+    // Returns true if the connection is encrypted, or if a trusted proxy (server_options::
+    // forwarding) says that its client's is; false for a request that came from no server. Threads:
+    // any.
     bool is_secure() const noexcept;
     // Returns the body as it arrives, for handlers declared with read_body(); body() is "" there.
     // Errors: any other request stops the process.
@@ -154,6 +157,8 @@ public:
 
 private:
     friend class next_handler;
+
+    forwarded_client client() const noexcept;
 
     const request_head* head_;
     const internal::request_origin* origin_;

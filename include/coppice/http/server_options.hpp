@@ -3,6 +3,8 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/http/access_log.hpp>
+#include <coppice/http/address_set.hpp>
+#include <coppice/http/forwarding.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
@@ -43,6 +45,9 @@ struct timeouts {
     internal::duration handler_stop = std::chrono::seconds(1);
     // for a partly received request at drain()
     internal::duration drain_request = std::chrono::seconds(10);
+    // at drain(), for the first request of a connection that has had none: its client may have sent
+    // it already. 0: such a connection is closed at once, like one that waits for its next request
+    internal::duration drain_first_request = internal::duration::zero();
 };
 
 // An endpoint at which a server listens.
@@ -51,6 +56,16 @@ struct listening_endpoint {
     // Encrypts the connections that are accepted there: a tls::server_context (coppice/tls.hpp), or
     // tls::server_security_of(slot), whose context can be replaced. Empty: they are not encrypted.
     std::shared_ptr<const io::server_security> security = {};
+    // Proxies that begin each connection with a header of the PROXY protocol (proxy_header.hpp), in
+    // front of TLS. The client that the header names is then request::peer(), counts for the limits
+    // per address, and is in the access log. A connection from one of them without a valid header
+    // is closed. From all other addresses such a header is no HTTP and no TLS, and is refused as
+    // that. The header has the time of a request's head.
+    address_set proxies = {};
+    // A socket that listens already, instead of `endpoint`: one of io::activated_sockets(). It
+    // stays the caller's, and listens on when the server has drained. Use io::backend::epoll then,
+    // since io_uring accepts connections ahead that a drain would have to close. -1: none.
+    int already_listening = -1;
 };
 
 // Where a server listens, in which model it serves, and its limits. Each has a default.
@@ -59,6 +74,14 @@ struct server_options {
     io::endpoint endpoint = io::loopback(8080);
     // Encrypts the connections that are accepted there; see listening_endpoint::security.
     std::shared_ptr<const io::server_security> security = {};
+    // Proxies that use the PROXY protocol; see listening_endpoint::proxies. Empty: none.
+    address_set proxies = {};
+    // A socket that listens already; see listening_endpoint::already_listening. -1: none.
+    int already_listening = -1;
+    // Proxies that speak HTTP, and the field in which they name their clients. For requests that
+    // come from them, request::peer(), request::is_secure(), and the access log tell the client
+    // that forwarded_from() finds. Limits of connections still count the connection's own peer.
+    http::forwarding forwarding = {};
     // Where it listens besides: the handlers and the limits are the same.
     std::vector<listening_endpoint> more_listeners = {};
     std::size_t threads = 1;  // of loops, or of the pool for `worker`; 1 for `single`
