@@ -25,3 +25,4 @@
 #include <coppice/http/server_options.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/http/url.hpp>
+#include <coppice/http/websocket.hpp>

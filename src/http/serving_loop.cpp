@@ -180,6 +180,7 @@ void serving_loop::begin_drain(duration hard_stop) noexcept {
     idle.for_each([](connection& c) { c.drain(); });
     handshakes.for_each([](connection& c) { c.drain(); });
     connections.for_each([](connection& c) { c.drain(); });
+    drain_source.request_stop();
     context.arm(cut_off_, saturating_add(context.turn_time(), hard_stop));
     connection_ended();
 }
