@@ -7,6 +7,7 @@
 #include <coppice/http/client_message.hpp>
 #include <coppice/http/cookie.hpp>
 #include <coppice/http/date.hpp>
+#include <coppice/http/events.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/form.hpp>
