@@ -244,9 +244,12 @@ bool websocket_decoder::take_payload(std::string_view bytes) {
     return true;
 }
 
+// What was inflated is checked before the outcome, so that the same bytes give the same error
+// however they are cut.
 bool websocket_decoder::add_compressed(std::string_view bytes) {
     const std::size_t before = message_.size();
-    return judge(inflater_->add(bytes, message_, limits_.message_bytes_max)) && check_text(before);
+    const auto outcome = inflater_->add(bytes, message_, limits_.message_bytes_max);
+    return check_text(before) && judge(outcome);
 }
 
 bool websocket_decoder::judge(message_inflater::outcome outcome) noexcept {
@@ -285,9 +288,8 @@ bool websocket_decoder::end_message() {
     in_message_ = false;
     if (compressed_) {
         const std::size_t before = message_.size();
-        const bool whole =
-            judge(inflater_->finish(message_, limits_.message_bytes_max)) && check_text(before);
-        if (!whole) return false;
+        const auto outcome = inflater_->finish(message_, limits_.message_bytes_max);
+        if (!check_text(before) || !judge(outcome)) return false;
     }
     if (text_ && !utf8_.is_complete()) {
         return fail(bad_payload, "a text ends inside a character");
