@@ -351,6 +351,32 @@ TEST_F(websocket_server, a_receive_that_is_stopped_leaves_the_message_to_the_nex
     EXPECT_EQ(c.next(), "8:" + close_payload(1000));
 }
 
+TEST_F(websocket_server, a_send_that_is_stopped_has_sent_nothing) {
+    http::websocket_options o;
+    o.unsent_bytes_max = 1;
+    std::promise<int> sent;
+    http::router r;
+    r.get("/", http::websocket_handler(
+                   [&](websocket& socket) -> task<> {
+                       // The client reads nothing until a send has waited in vain.
+                       const std::string text(100'000, 'x');
+                       int count = 0;
+                       try {
+                           for (;; ++count) co_await execution::timeout(socket.send(text), 10ms);
+                       } catch (const std::system_error& e) {
+                           EXPECT_EQ(e.code(), std::errc::timed_out);
+                       }
+                       sent.set_value(count);
+                   },
+                   o));
+    running_server server(options(), std::move(r));
+    websocket_client c(server.port());
+    c.open();
+    const int count = sent.get_future().get();
+    for (int i = 0; i != count; ++i) ASSERT_EQ(c.next().size(), 100'002u);
+    EXPECT_EQ(c.next(), "8:" + close_payload(1000));
+}
+
 TEST_F(websocket_server, sends_after_a_close_fail_and_the_client_may_still_send) {
     http::router r;
     std::promise<std::string> seen;
