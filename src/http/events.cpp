@@ -72,7 +72,7 @@ public:
     inplace_stop_token drain_token() const noexcept override { return out_.drain_token(); }
 
     // Sends comments, until it is stopped. `ends`: completes when the server drains.
-    task<> keep_alive(duration interval, bool ends) {
+    task<> send_comments(duration interval, bool ends) {
         const inplace_stop_token drain = ends ? out_.drain_token() : inplace_stop_token();
         const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
         for (;;) {
@@ -135,8 +135,8 @@ public:
     std::optional<std::uint64_t> length() const noexcept override { return std::nullopt; }
     task<> write_to(body_writer& out) override {
         live_events to(loop_, out);
-        co_await execution::when_any(producer_->run(to),
-                                     to.keep_alive(options_.keep_alive, options_.end_at_drain));
+        co_await execution::when_any(
+            producer_->run(to), to.send_comments(options_.comment_interval, options_.end_at_drain));
     }
 
 private:

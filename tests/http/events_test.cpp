@@ -111,7 +111,7 @@ TEST_P(events_on, comments_come_while_the_producer_waits_and_a_reset_stops_it) {
                                 io::timer never(loop);
                                 co_await never.wait_for(1h);
                             },
-                            {.keep_alive = 1ms});
+                            {.comment_interval = 1ms});
     });
     running_server server(options_of(GetParam()), std::move(r));
     client c(server.port());

@@ -1,5 +1,6 @@
 // http::server over TLS, on real sockets, in every model and on every ring.
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/http/websocket.hpp>
 
 #include "file_root.hpp"
 #include "secure_parts.hpp"

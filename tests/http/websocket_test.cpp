@@ -358,7 +358,7 @@ TEST_F(websocket_server, a_send_that_is_stopped_has_sent_nothing) {
     http::router r;
     r.get("/", http::websocket_handler(
                    [&](websocket& socket) -> task<> {
-                       // The client reads nothing until a send has waited in vain.
+                       // The client reads nothing until the time of a send is up.
                        const std::string text(100'000, 'x');
                        int count = 0;
                        try {

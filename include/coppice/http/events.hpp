@@ -63,7 +63,7 @@ protected:
 
 struct events_options {
     // After so much time without an event, a comment is sent. max(): never.
-    internal::duration keep_alive = std::chrono::seconds(15);
+    internal::duration comment_interval = std::chrono::seconds(15);
     // If true, a drain stops the producer, and the answer ends properly. If false, the producer
     // looks at drain_token(), and is cut off at the hard stop otherwise.
     bool end_at_drain = true;
