@@ -5,8 +5,8 @@
 // interrupts it, so a frame is sent whole or the connection ends.
 //
 // Input: receive() takes the connection's buffers, as the body of a request does, and decodes them
-// until a message is complete. Between two calls the connection reads ahead a few buffers, and no
-// more: a slow handler slows its client.
+// until a message is complete. Between two calls the connection reads ahead at most four
+// buffers: a slow handler slows its client.
 
 #include "connection.hpp"
 #include "loop_wait.hpp"

@@ -173,7 +173,7 @@ void live_websocket::sent(io::operation* op) noexcept {
     self.end_of_call();
 }
 
-// Sends until the socket takes no more, or nothing is left.
+// Sends until the socket is full, or nothing is left.
 void live_websocket::pump() noexcept {
     connection& c = connection_;
     while (is_open()) {
