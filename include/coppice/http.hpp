@@ -8,6 +8,7 @@
 #include <coppice/http/client_message.hpp>
 #include <coppice/http/cookie.hpp>
 #include <coppice/http/date.hpp>
+#include <coppice/http/events.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/form.hpp>
@@ -28,3 +29,4 @@
 #include <coppice/http/server_options.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/http/url.hpp>
+#include <coppice/http/websocket.hpp>

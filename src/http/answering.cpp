@@ -102,6 +102,11 @@ connection::step connection::admit(exchange& e) {
     return finish(e, std::move(made), r);
 }
 
+// Returns true if the answer makes the connection a WebSocket.
+bool connection::upgrades(const response& made) noexcept {
+    return made.status() == 101 && made.source() != nullptr && made.source()->upgrade() != nullptr;
+}
+
 response connection::call(exchange& e, const handler& h, request& r) {
     try {
         return h.answer(r);
@@ -113,15 +118,16 @@ response connection::call(exchange& e, const handler& h, request& r) {
 // Passes an answer through the filters and puts it into the output.
 [[gnu::flatten]] connection::step connection::finish(exchange& e, response&& made,
                                                      const request& r) {
-    if (made.status() < 200) [[unlikely]]
+    if (made.status() < 200 && !upgrades(made)) [[unlikely]]
         made = interim_answer(e);
     if (loop_.routes.has_filters()) [[unlikely]] {
         pass_filters(e, made, r);
-        if (made.status() < 200) made = interim_answer(e);  // a filter's mistake
+        // a filter's mistake
+        if (made.status() < 200 && !upgrades(made)) made = interim_answer(e);
     }
     const request_head& head = e.parser.head();
     if (made.source() != nullptr && head.verb() != method::head &&
-        content_of(made.status()) == answer_content::any) [[unlikely]] {
+        (content_of(made.status()) == answer_content::any || made.status() == 101)) [[unlikely]] {
         e.streamed.emplace(std::move(made));
         return step::stream;
     }

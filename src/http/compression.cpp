@@ -123,6 +123,7 @@ private:
             out_.trailer(name, value);
         }
         inplace_stop_token stop_token() const noexcept override { return out_.stop_token(); }
+        inplace_stop_token drain_token() const noexcept override { return out_.drain_token(); }
 
     private:
         body_writer& out_;

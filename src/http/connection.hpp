@@ -132,6 +132,7 @@ private:
     ~connection();
 
     friend class incoming_body;
+    friend class live_websocket;
     friend class outgoing_body;
     friend class peer_address;
     template <class T, class... Args>
@@ -283,6 +284,7 @@ private:
     step respond(exchange& e);
     step settle(exchange& e, step s);
     step finish(exchange& e, response&& made, const request& r);
+    static bool upgrades(const response& made) noexcept;
     [[gnu::noinline]] void pass_filters(exchange& e, response& made, const request& r);
     response call(exchange& e, const handler& h, request& r);
     [[gnu::cold, gnu::noinline]] void decide_about_rest(exchange& e, const request_head* head);
@@ -305,6 +307,9 @@ private:
 
     // streaming.cpp: answers in pieces.
     task<step> send_stream(exchange& e);
+
+    // websocket_sending.cpp: the connection becomes a WebSocket.
+    task<step> serve_websocket(exchange& e, std::optional<response> answer);
 
     // logging.cpp: the access log.
     [[gnu::noinline]] void log(exchange& e, int status, std::uint64_t body_bytes,

@@ -188,6 +188,7 @@ void serving_loop::begin_drain(duration hard_stop) noexcept {
     idle.for_each([](connection& c) { c.drain(); });
     handshakes.for_each([](connection& c) { c.drain(); });
     connections.for_each([](connection& c) { c.drain(); });
+    drain_source.request_stop();
     // Those that are left wait for less time than before.
     hasten(end_idle_, idle);
     hasten(end_handshakes_, handshakes);

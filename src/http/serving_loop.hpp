@@ -9,6 +9,7 @@
 #include <coppice/http/message.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/io/socket.hpp>
+#include <coppice/stop/inplace.hpp>
 #include <coppice/trace/counter.hpp>
 
 #include "accepting.hpp"
@@ -145,6 +146,7 @@ struct serving_loop : immovable {
     date_cache dates;
     time_point dated = time_point::min();  // the turn of the last date
     bool draining = false;
+    inplace_stop_source drain_source;  // requested when `draining` becomes true
     bool drained = false;
     loop_counts counts;
     shed_request shed_for_others{*this};

@@ -67,6 +67,9 @@ public:
         if (chunked_) trailers_.add(name, value);
     }
     inplace_stop_token stop_token() const noexcept override { return exchange_.origin.stop; }
+    inplace_stop_token drain_token() const noexcept override {
+        return connection_.loop_.drain_source.get_token();
+    }
 
     // Called on the loop after the producer. Returns false if the body is shorter than was
     // declared.
@@ -120,6 +123,7 @@ private:
 task<connection::step> connection::send_stream(exchange& e) {
     if (away_) co_await come_home();
     std::optional<response> kept = std::exchange(e.streamed, std::nullopt);
+    if (upgrades(*kept)) co_return co_await serve_websocket(e, std::move(kept));
     const response& answer = *kept;
     const int status = answer.status();
     const request_head& head = e.parser.head();

@@ -239,6 +239,41 @@ TEST_P(every_operation_of_http, reading_a_body_ends_by_every_kind_of_stop) {
     });
 }
 
+// The client sends a message when the handler has been stopped in every way.
+TEST_P(every_operation_of_http, receiving_a_message_ends_by_every_kind_of_stop) {
+    std::optional<io::tcp::socket> client;
+    http::router routes;
+    routes.get("/", http::websocket_handler([&](http::websocket& socket) -> task<> {
+                   co_await stop_in_every_way(
+                       socket.loop(),
+                       waits(
+                           "websocket::receive", [&socket] { return socket.receive(); },
+                           [&]() -> task<> {
+                               constexpr std::string_view x("\x81\x81\0\0\0\0x", 7);
+                               co_await client->send_all(bytes_of(x));
+                           }),
+                       real);
+               }));
+    serve(std::move(routes), [&](io::context& loop, io::endpoint to) -> task<> {
+        client.emplace(loop);
+        co_await client->connect(to);
+        co_await client->send_all(
+            bytes_of("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: "
+                     "Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "
+                     "dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"));
+        std::string answer;
+        std::array<std::byte, 512> memory;
+        while (!answer.ends_with("\x88\x02\x03\xe8")) {
+            const std::size_t n = co_await client->receive(memory);
+            if (n == 0) break;
+            answer += text_of(std::span(memory).first(n));
+        }
+        EXPECT_TRUE(answer.starts_with("HTTP/1.1 101 ")) << answer;
+        EXPECT_TRUE(answer.ends_with("\x88\x02\x03\xe8"));
+        client.reset();
+    });
+}
+
 // The client sends the rest of a form when the handler has been stopped in every way.
 TEST_P(every_operation_of_http, reading_a_form_ends_by_every_kind_of_stop) {
     const std::string begin = "--B\r\nContent-Disposition: form-data; name=a\r\n\r\n";

@@ -73,6 +73,11 @@ public:
             if (!receive_some()) return "";
         }
     }
+    // Returns what has arrived, at least one byte; "" if the connection ends or nothing arrives.
+    std::string receive_piece() {
+        if (input_.empty()) (void)receive_some();
+        return std::exchange(input_, {});
+    }
     // Returns everything until the server closes; sets `reset` if it ended with a reset.
     std::string receive_all(bool* reset = nullptr) {
         while (receive_some()) {

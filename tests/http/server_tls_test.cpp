@@ -1,8 +1,10 @@
 // http::server over TLS, on real sockets, in every model and on every ring.
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/http/websocket.hpp>
 
 #include "file_root.hpp"
 #include "secure_parts.hpp"
+#include "websocket_client.hpp"
 
 #include <array>
 #include <optional>
@@ -255,6 +257,29 @@ TEST_P(secure_server, a_connection_counts_for_its_address_before_it_has_shaken_h
     client third(server.port());
     EXPECT_EQ(third.receive_all(), "");  // it is closed without a word in the clear
     EXPECT_EQ(server->statistics().refused, 1u);
+}
+
+TEST_P(secure_server_on, a_websocket_echoes) {
+    http::router r;
+    r.get("/", http::websocket_handler([](http::websocket& socket) -> task<> {
+              while (const auto m = co_await socket.receive()) co_await socket.send(*m);
+          }));
+    running_server server(secure(options_of(GetParam())), std::move(r));
+    network net(GetParam().backend);
+    net.run([](io::context& loop, io::endpoint to) -> task<> {
+        io::tcp::socket socket(loop);
+        co_await socket.connect(to);
+        tls::stream stream(std::move(socket), context_of_client(), "localhost");
+        co_await stream.handshake();
+        const std::string ask = upgrade_request() + text_frame("over TLS") + close_frame(1000);
+        co_await stream.send_all(std::as_bytes(std::span(ask)));
+        std::string all;
+        std::array<std::byte, 4096> buffer;
+        while (const std::size_t n = co_await stream.receive(buffer)) {
+            all.append(reinterpret_cast<const char*>(buffer.data()), n);
+        }
+        EXPECT_TRUE(all.ends_with("\x81\x08over TLS\x88\x02\x03\xe8")) << all;
+    }(net.loop, server->local()));
 }
 
 }  // namespace

@@ -29,6 +29,10 @@
 
 namespace coppice::http {
 
+namespace internal {
+class websocket_source;
+}  // namespace internal
+
 // What a producer writes to. Threads: one at a time; write() and flush() may be awaited on any.
 class body_writer : immovable {
 public:
@@ -45,6 +49,10 @@ public:
     virtual void trailer(std::string_view name, std::string_view value) = 0;
     // Returns the token that is requested when the client has gone away or the server cuts off.
     virtual inplace_stop_token stop_token() const noexcept = 0;
+    // Returns the token that is requested, on the connection's loop, when the server drains: an
+    // endless body should then come to its end. A writer that is not a server's returns a token
+    // that is never requested.
+    virtual inplace_stop_token drain_token() const noexcept { return {}; }
 
 protected:
     ~body_writer() = default;
@@ -99,6 +107,8 @@ public:
     // Returns the part of a file that is the body, if it is one. The connection sends it without
     // copying it through memory.
     virtual std::optional<file_part> file() const noexcept { return std::nullopt; }
+    // Returns what the connection becomes, if this is no body but that (websocket.hpp).
+    virtual internal::websocket_source* upgrade() noexcept { return nullptr; }
 };
 
 namespace internal {

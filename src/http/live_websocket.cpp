@@ -1,0 +1,250 @@
+// A WebSocket's input: from buffers to messages; and its end.
+#include "live_websocket.hpp"
+#include "awaiting.hpp"
+
+#include <coppice/base/saturating.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/starts_on.hpp>
+
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace coppice::http {
+
+using namespace internal;
+
+namespace {
+
+constexpr std::size_t uncounted_message_bytes = 4096;  // of a message, as of other requests
+constexpr unsigned no_code = 1005;
+constexpr unsigned abnormal_end = 1006;
+constexpr unsigned try_again_later = 1013;
+
+std::unique_ptr<message_inflater> inflater_for(const websocket_source& s) {
+    if (!s.deflates) return nullptr;
+    return std::make_unique<message_inflater>(s.client_window_bits, s.client_takes_over);
+}
+
+}  // namespace
+
+live_websocket::live_websocket(connection& c, exchange& e, websocket_source& from,
+                               std::string&& first)
+    : timer_entry(&close_is_late),
+      connection_(c),
+      exchange_(e),
+      source_(from),
+      options_(*from.options),
+      decoder_(websocket_decoder::sender::client,
+               {options_.message_bytes_max, options_.fragments_max}, inflater_for(from)),
+      first_(std::move(first)),
+      heard_(c.loop_.context.turn_time()) {
+    if (from.deflates) {
+        deflater_ = std::make_unique<message_deflater>(
+            from.server_window_bits, from.server_takes_over, options_.deflate_level);
+    }
+    drain_.emplace(c.loop_.drain_source.get_token(), on_drain(*this));
+}
+
+live_websocket::turn_to_receive::turn_to_receive(live_websocket& of) : of_(&of) {
+    const std::lock_guard lock(of.turns_);  // an incorrect program may receive on two threads
+    if (of.receiving_) {
+        throw std::logic_error(
+            "a websocket is received from twice at the same time: await one receive() before the "
+            "next");
+    }
+    of.receiving_ = true;
+}
+
+void live_websocket::turn_to_receive::end() noexcept {
+    if (of_ == nullptr) return;
+    const std::lock_guard lock(of_->turns_);
+    std::exchange(of_, nullptr)->receiving_ = false;
+}
+
+task<std::optional<websocket_message>> live_websocket::receive() {
+    turn_to_receive turn(*this);
+    const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
+    const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
+    if (loop().is_current()) {
+        co_await receive_here(stop, deadline);
+    } else {  // the handler is on another thread; its task may belong there
+        thread_pool* const pool = connection_.loop_.shared.pool;
+        const bool from_pool = pool != nullptr && pool->is_current();
+        co_await execution::starts_on(loop().get_scheduler(), receive_here(stop, deadline));
+        if (from_pool && !pool->is_current()) co_await pool->get_scheduler().schedule();
+    }
+    if (outcome_ == outcome::stopped) {
+        turn.end();  // the frame may outlive the stop
+        co_await execution::just_stopped();
+    }
+    if (outcome_ != outcome::message) co_return std::nullopt;
+    co_return websocket_message{decoder_.message(), !decoder_.is_text()};
+}
+
+// Called on the loop. Sets outcome_.
+task<> live_websocket::receive_here(inplace_stop_token stop, execution::instant deadline) {
+    outcome_ = outcome::none;
+    while (!decode()) {
+        if (stop.stop_requested()) {
+            outcome_ = outcome::stopped;
+        } else {
+            co_await next_buffer(stop, deadline);
+        }
+        if (outcome_ != outcome::none) break;
+    }
+    // Sees a reset while the handler does something else, and reads ahead.
+    if (outcome_ != outcome::ended && is_open()) connection_.watch();
+}
+
+// Decodes what has arrived, until outcome_ is set. Returns false if more has to arrive.
+bool live_websocket::decode() {
+    if (is_over_) outcome_ = outcome::ended;
+    while (outcome_ == outcome::none) {
+        const std::string_view bytes = unread();
+        if (bytes.empty()) return false;
+        const websocket_decoder::result r = decoder_.decode(bytes);
+        consume(r.consumed);
+        found(r.what);
+    }
+    return true;
+}
+
+void live_websocket::found(websocket_decoder::found what) {
+    switch (what) {
+        case websocket_decoder::found::message:
+            outcome_ = outcome::message;
+            if (keep_message()) return;
+            begin_close(try_again_later, {});
+            is_over_ = true;
+            close_code_ = abnormal_end;
+            outcome_ = outcome::ended;
+            return;
+        case websocket_decoder::found::ping:
+            if (close_sent_) return;
+            if (unsent() > options_.unsent_bytes_max) {  // a client that pings and does not read
+                late_pong_.emplace(decoder_.control());
+            } else {
+                put_control(websocket_opcode::pong, decoder_.control());
+            }
+            return;
+        case websocket_decoder::found::close:
+            close_code_ = decoder_.code();
+            close_reason_.assign(decoder_.control());
+            begin_close(close_code_ == no_code ? 0 : close_code_, {});
+            is_over_ = true;
+            outcome_ = outcome::ended;
+            return;
+        case websocket_decoder::found::error:
+            begin_close(decoder_.code(), decoder_.reason());
+            close_code_ = abnormal_end;
+            is_over_ = true;
+            outcome_ = outcome::ended;
+            return;
+        default:
+            return;
+    }
+}
+
+// Counts a long message among what is kept for clients. Returns false if there is no room.
+bool live_websocket::keep_message() noexcept {
+    const std::size_t bytes = decoder_.message().size();
+    const std::size_t now = bytes > uncounted_message_bytes ? bytes : 0;
+    if (kept_ != 0) exchange_.budget.give(std::exchange(kept_, 0));
+    if (now == 0) return true;
+    if (!exchange_.budget.reserve(now)) return false;
+    kept_ = now;
+    return true;
+}
+
+std::string_view live_websocket::unread() const noexcept {
+    const std::string_view all = first_.empty() ? text_of(input_) : std::string_view(first_);
+    return all.substr(at_);
+}
+
+void live_websocket::consume(std::size_t bytes) noexcept {
+    at_ += bytes;
+    if (!unread().empty()) return;
+    at_ = 0;
+    if (first_.empty()) {
+        input_.release();
+    } else {
+        std::string().swap(first_);
+    }
+}
+
+time_point live_websocket::silence_limit() const noexcept {
+    if (close_sent_) return time_point::max();  // the close has a limit of its own
+    const time_point ping = saturating_add(heard_, options_.ping_interval);
+    return pinged_ ? saturating_add(ping, options_.pong_timeout) : ping;
+}
+
+// Waits for the next buffer. Sets outcome_ if none comes.
+task<> live_websocket::next_buffer(inplace_stop_token stop, execution::instant deadline) {
+    connection& c = connection_;
+    if (is_late_) {
+        fail();
+        ended_without_close();
+        co_return;
+    }
+    const time_point silence = silence_limit();
+    const bool is_user = deadline <= silence;
+    const time_point limit = is_user ? static_cast<time_point>(deadline) : silence;
+    connection::input_stop listening(
+        c, stop,
+        limit == time_point::max() ? execution::instant::never() : execution::instant(limit));
+    std::error_code ec;
+    io::pooled_buffer got = co_await connection::next_input(c, ec);
+    listening.end();
+    co_await connection::input_stop::settled(listening);
+    if (!got.empty()) {
+        input_ = std::move(got);
+        at_ = 0;
+        heard_ = c.loop_.context.turn_time();
+        pinged_ = false;
+    } else if (!listening.stopped()) {
+        ended_without_close();
+    } else if (is_user || stop.stop_requested()) {
+        outcome_ = outcome::stopped;
+    } else {
+        note_silence();
+    }
+}
+
+void live_websocket::ended_without_close() noexcept {
+    is_over_ = true;
+    close_code_ = abnormal_end;
+    outcome_ = outcome::ended;
+}
+
+// Called when nothing has come for a while: asks the client, or ends the connection.
+void live_websocket::note_silence() noexcept {
+    if (close_sent_ || connection_.loop_.context.turn_time() < silence_limit()) return;
+    if (!std::exchange(pinged_, true)) {
+        put_control(websocket_opcode::ping, {});
+        return;
+    }
+    connection_.loop_.counts.timed_out.add();
+    fail();
+    ended_without_close();
+}
+
+task<> live_websocket::finish(unsigned code) {
+    begin_close(code, {});
+    try {
+        while (is_open() && !is_over_) {
+            // What the client still sends is dropped; the timer of begin_close() limits it.
+            co_await receive_here({}, execution::instant::never());
+        }
+    } catch (const std::bad_alloc&) {
+        fail();
+    }
+    co_await sending_ended();
+    drain_.reset();
+    if (timer_entry::armed()) loop().disarm(*this);
+    if (kept_ != 0) exchange_.budget.give(std::exchange(kept_, 0));
+    input_.release();
+}
+
+}  // namespace coppice::http
