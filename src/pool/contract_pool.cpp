@@ -36,9 +36,10 @@ contract_pool::~contract_pool() {
     COPPICE_CHECK(
         !is_current(),
         "a contract_pool was destroyed on one of its own workers: destroy it on another thread");
-    COPPICE_CHECK(!notice_scope::is_inside(&timers_),
-                  "a contract_pool was destroyed in a stop callback of one of its own timeouts, for "
-                  "whose end the pool waits: destroy it on another thread");
+    COPPICE_CHECK(
+        !notice_scope::is_inside(&timers_),
+        "a contract_pool was destroyed in a stop callback of one of its own timeouts, for "
+        "whose end the pool waits: destroy it on another thread");
     request_stop();
     for (std::thread& each : threads_) each.join();
     timers_.end_watch();

@@ -53,7 +53,8 @@ void wait_for(const flag& set) {
 template <class F>
 struct calls_when_stopped {
     using sender_concept = ex::sender_tag;
-    using completion_signatures = ex::completion_signatures<ex::set_stopped_t()>;
+    // It never sends a value; sync_wait wants one.
+    using completion_signatures = ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>;
     template <class Rcvr>
     struct operation {
         using operation_state_concept = ex::operation_state_tag;
@@ -223,7 +224,8 @@ struct waits_at_exit {
         const bool fired = sync_wait(ex::schedule_after(sch, 1ms)).has_value();
         const auto limited = sync_wait(ex::starts_on(sch, times_out(**pool, 1ms)));
         const bool timely = limited.has_value() && std::get<0>(*limited);
-        std::fprintf(stderr, "%s, %s\n", fired ? "fired" : "stopped", timely ? "timely" : "stopped");
+        std::fprintf(stderr, "%s, %s\n", fired ? "fired" : "stopped",
+                     timely ? "timely" : "stopped");
     }
     Pool* const* pool;
 };

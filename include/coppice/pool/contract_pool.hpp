@@ -7,9 +7,9 @@
 // The end: request_stop() and the destructor begin to drain the group. The workers run what is
 // pending, and then end; a contract runs at most once more. Work that a worker schedules afterwards
 // by the pool's scheduler runs when the worker has returned from its item, or before it sleeps in
-// this library. On any other thread it runs at once, where it is scheduled. The destructor joins the
-// workers and destroys the group, which runs the release callables that have not run. Timers that
-// are pending then, or started later, complete with set_stopped.
+// this library. On any other thread it runs at once, where it is scheduled. The destructor joins
+// the workers and destroys the group, which runs the release callables that have not run. Timers
+// that are pending then, or started later, complete with set_stopped.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/contract/blocking_group.hpp>
@@ -106,8 +106,8 @@ public:
     [[nodiscard]] bool try_enqueue(item_type& item) const noexcept {
         return pool_->group_.get_scheduler().try_enqueue(item);
     }
-    // Used by the senders: has a thread that executes the group run the item. Once the pool was told
-    // to end, a worker runs what it enqueues itself, when it has returned from its item.
+    // Used by the senders: has a thread that executes the group run the item. Once the pool was
+    // told to end, a worker runs what it enqueues itself, when it has returned from its item.
     void enqueue(item_type& item) const noexcept { pool_->enqueue(item); }
     // Return senders that complete on a thread that executes the group, not before their time. They
     // complete with set_stopped on a stop request, at the deadline of the environment if that is

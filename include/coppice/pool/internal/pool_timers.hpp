@@ -66,8 +66,8 @@ namespace coppice::internal {
 
 using item_chain = intrusive_queue<work_item, &work_item::next>;
 
-// Takes the timers whose receivers want no notice out of `ended`, in their order. They must not wait
-// for the notices of the others, which run stop callbacks of users.
+// Takes the timers whose receivers want no notice out of `ended`, in their order. They must not
+// wait for the notices of the others, which run stop callbacks of users.
 inline item_chain take_without_notice(item_chain& ended) noexcept {
     item_chain without;
     item_chain others;
