@@ -33,6 +33,7 @@
 #include <system_error>
 #include <thread>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 namespace {
@@ -120,14 +121,16 @@ class pool_timeout : public testing::Test {};
 using some_pools = testing::Types<thread_pool, contract_pool>;
 TYPED_TEST_SUITE(pool_timeout, some_pools);
 
-// The callback runs on a worker, on which both timers may have been found due.
-TYPED_TEST(pool_timeout, a_stop_callback_may_wait_for_a_timer_of_the_same_time_or_later) {
+// The callback runs on a worker, on which both timers may have been found due; if the worker is
+// late, on the thread of the process's timer. A contract_pool needs that thread for a later timer.
+TYPED_TEST(pool_timeout, a_stop_callback_may_wait_for_another_timer) {
     TypeParam pool(2);
     const auto sch = pool.get_scheduler();
     for (int round = 0; round != test::repeated(40); ++round) {
         flag fired{false};
         ex::counting_scope scope;
-        const auto when = ex::now(sch) + ex::time_span(round % 2 == 0 ? 300us : 2ms);
+        const bool later = round % 2 != 0 && !std::is_same_v<TypeParam, contract_pool>;
+        const auto when = ex::now(sch) + ex::time_span(later ? 2ms : 300us);
         spawn(calls_after(pool, 300us, [&fired] { wait_for(fired); }), scope);
         spawn(ex::schedule_at(sch, when) |
                   ex::then([&fired]() noexcept { fired.store(true, release); }),
