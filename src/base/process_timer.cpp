@@ -24,9 +24,14 @@ public:
         return timer;
     }
 
-    void arm(process_timer_node& node, std::int64_t due) {
+    void outlive_caller() noexcept {
         const std::lock_guard lock(mutex_);
-        if (ended_) return;
+        install_handlers();
+    }
+
+    bool arm(process_timer_node& node, std::int64_t due) {
+        const std::lock_guard lock(mutex_);
+        if (ended_) return false;
         start();
         if (node.queued_) erase(node);
         node.due_ = due;
@@ -34,6 +39,7 @@ public:
         node.pending_.store(true, relaxed);  // relaxed: the caller still keeps the node
         put(root_, merge(std::exchange(root_, nullptr), &node));
         if (root_ == &node) earlier_.notify_one();
+        return true;
     }
 
     void disarm(process_timer_node& node) noexcept {
@@ -67,16 +73,19 @@ private:
         while (delivering_ == &node) delivered_.wait(lock);
     }
 
-    // Call this and all below with the mutex. The thread blocks all signals; they are for the
-    // program.
+    // Call this and all below with the mutex.
+    void install_handlers() noexcept {
+        if (handlers_installed_) return;
+        std::atexit([] { instance().end(); });
+        ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
+                         [] { instance().begin_child(); });
+        handlers_installed_ = true;
+    }
+
+    // The thread blocks all signals; they are for the program.
     void start() {
         if (started_) return;
-        if (!handlers_installed_) {
-            std::atexit([] { instance().end(); });
-            ::pthread_atfork([] { instance().mutex_.lock(); }, [] { instance().mutex_.unlock(); },
-                             [] { instance().forget_thread(); });
-            handlers_installed_ = true;
-        }
+        install_handlers();
         sigset_t all;
         sigset_t before;
         ::sigfillset(&all);
@@ -135,12 +144,30 @@ private:
     }
 
     // Called in the child of a fork, whose only thread holds the mutex.
-    void forget_thread() noexcept {
+    void begin_child() noexcept {
         started_ = false;
         delivering_ = nullptr;
+        forget_nodes();
         new (&earlier_) std::condition_variable;
         new (&delivered_) std::condition_variable;
         mutex_.unlock();
+    }
+
+    // Takes the nodes that are forgotten in a child out of the heap.
+    void forget_nodes() noexcept {
+        process_timer_node* kept = nullptr;  // linked by sibling_
+        while (root_ != nullptr) {
+            process_timer_node& node = *root_;
+            erase(node);
+            if (node.inherited_ == process_timer_node::in_child::is_forgotten) {
+                // relaxed: the child has no other thread
+                node.pending_.store(false, relaxed);
+            } else {
+                node.queued_ = true;
+                node.sibling_ = std::exchange(kept, &node);
+            }
+        }
+        put(root_, merge_chain(kept));
     }
 
     static std::int64_t now() noexcept {
@@ -202,8 +229,12 @@ private:
     pthread_t thread_{};
 };
 
-void process_timer_node::arm(std::int64_t due) {
-    process_timer::instance().arm(*this, due);
+void process_timer_node::outlive_caller() noexcept {
+    process_timer::instance().outlive_caller();
+}
+
+bool process_timer_node::arm(std::int64_t due) {
+    return process_timer::instance().arm(*this, due);
 }
 
 void process_timer_node::disarm() noexcept {

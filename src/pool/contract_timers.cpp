@@ -5,18 +5,47 @@
 #include <coppice/base/internal/caller_runs.hpp>
 
 #include <system_error>
+#include <utility>
 
 namespace coppice::internal {
 
 contract_timers::contract_timers(contract_scheduler group) noexcept
     : group_(group), alarm_(*this), round_(*this) {}
 
-// Enqueues timers that have ended, or runs them here if the group has ended. Touches no member:
-// once the last timer is enqueued, the pool may be gone.
-void contract_timers::enqueue(contract_scheduler group, item_chain& ended) noexcept {
+// Enqueues timers that have ended, each after its notice, if it wants one. Those that the group
+// rejects, because it has ended, are added to `rejected`. The caller keeps the pool alive.
+void contract_timers::enqueue(item_chain& ended, item_chain& rejected) noexcept {
+    const auto enqueue_one = [this, &rejected](work_item* item) noexcept {
+        if (!group_.enqueue_if_open(static_cast<contract_timer&>(*item))) rejected.push_back(item);
+    };
+    item_chain without = take_without_notice(ended);
+    while (work_item* const item = without.pop_front()) enqueue_one(item);
+    const notice_scope here(this);
     while (work_item* const item = ended.pop_front()) {
-        group.enqueue(static_cast<contract_timer&>(*item));
+        static_cast<contract_timer*>(item)->give_notice();
+        enqueue_one(item);
     }
+}
+
+// Runs timers that the group has rejected. Touches no member: the pool may be gone.
+void contract_timers::run_here(item_chain& rejected) noexcept {
+    while (work_item* const item = rejected.pop_front()) {
+        caller_runs<contract_item>::run(static_cast<contract_timer&>(*item));
+    }
+}
+
+// Called inside the gate, which it leaves: enqueues timers that have ended, or runs them here.
+void contract_timers::enqueue_and_leave(item_chain& ended) noexcept {
+    item_chain rejected;
+    item_chain deregistered;
+    enqueue(ended, rejected);
+    while (work_item* const item = rejected.pop_front()) {
+        contract_timer& timer = static_cast<contract_timer&>(*item);
+        timer.deregister(timer);
+        deregistered.push_back(item);
+    }
+    entry_.leave();
+    run_here(deregistered);
 }
 
 bool contract_timers::begin(contract_timer& timer) noexcept {
@@ -39,36 +68,34 @@ void contract_timers::arm(contract_timer& timer, std::int64_t when, std::int64_t
             watch(ended);
             break;
         case timer_shard::armed::ended:
-            if (!timer.stopped.read()) timer.give_notice();
+            if (timer.stopped.read()) timer.tell = nullptr;
             ended.push_back(&timer);
             break;
     }
-    // enqueue() may run the item, which must not happen inside the gate.
-    const contract_scheduler group = group_;
-    entry_.leave();
-    enqueue(group, ended);
+    enqueue_and_leave(ended);
 }
 
 void contract_timers::stop(contract_timer& timer) noexcept {
     // The worker that closed the gate stops all timers. While this runs, the timer's item waits for
-    // it, so the pool is there.
+    // it on a thread that keeps the pool alive: on a worker, or inside the gate.
     if (!entry_.enter()) return;
     item_chain ended;
-    if (wheel_.cancel(timer, wheel_user::other)) ended.push_back(&timer);
-    const contract_scheduler group = group_;
-    entry_.leave();
-    enqueue(group, ended);
+    if (wheel_.cancel(timer, wheel_user::other)) {
+        timer.tell = nullptr;
+        ended.push_back(&timer);
+    }
+    enqueue_and_leave(ended);
 }
 
 void contract_timers::stop_all() noexcept {
     entry_.close();
     entry_.wait();
-    item_chain all;
     item_chain ended;
+    item_chain rejected;
     take_late(ended);
-    wheel_.take_all(wheel_user::other, all);
-    tell(all, ended);
-    enqueue(group_, ended);
+    wheel_.take_all(wheel_user::other, ended);
+    enqueue(ended, rejected);
+    run_here(rejected);
 }
 
 void contract_timers::end_watch() noexcept {
@@ -76,28 +103,33 @@ void contract_timers::end_watch() noexcept {
     entry_.wait();
 }
 
-// Called with the mutex. Sets the alarm, unless it is set that early already. Errors:
-// std::system_error if the system has no thread for the process's timer.
-void contract_timers::set_alarm(std::uint64_t tick) {
-    if (tick >= alarm_at_) return;
-    alarm_.arm(pool_timers::nanoseconds_of(tick));
+// Called with the mutex. Sets the alarm, unless it is set that early already. Returns false if the
+// process's timer has ended. Errors: std::system_error if the system has no thread for it.
+bool contract_timers::set_alarm(std::uint64_t tick) {
+    if (tick >= alarm_at_) return true;
+    if (!alarm_.arm(pool_timers::nanoseconds_of(tick))) return false;
     alarm_at_ = tick;
+    return true;
 }
 
-// Has the earliest tick watched, unless it is already. If the system has no thread for the
-// process's timer, no timer of the wheel can be served, so all are stopped.
+// Has the earliest tick watched, unless it is already. Without the process's timer no timer of the
+// wheel can be served, so all are stopped.
 void contract_timers::watch(item_chain& ended) noexcept {
+    if (!try_watch()) wheel_.take_all(wheel_user::other, ended);
+}
+
+// Returns false if the system has no thread for the process's timer, or if that timer has ended.
+bool contract_timers::try_watch() noexcept {
     try {
         const std::lock_guard lock(watch_mutex_);
         const std::uint64_t next = wheel_.next();
-        if (watched_ == in_round) {
-            if (next != timer_shard::never) set_alarm(next + patience);
-        } else if (next < watched_) {
-            alarm_.arm(pool_timers::nanoseconds_of(next));
-            watched_ = alarm_at_ = next;
-        }
+        if (watched_ == in_round) return next == timer_shard::never || set_alarm(next + patience);
+        if (next >= watched_) return true;
+        if (!alarm_.arm(pool_timers::nanoseconds_of(next))) return false;
+        watched_ = alarm_at_ = next;
+        return true;
     } catch (const std::system_error&) {
-        wheel_.take_all(wheel_user::other, ended);
+        return false;
     }
 }
 
@@ -118,15 +150,20 @@ contract_timers::task contract_timers::begin_round(std::uint64_t now) noexcept {
 // Called on the thread of the process's timer, when a round may be late.
 void contract_timers::tell_late(std::uint64_t now) noexcept {
     item_chain due;
-    item_chain told;
     wheel_.take_due(now, wheel_user::other, due);
-    tell(due, told);
+    item_chain without = take_without_notice(due);
+    put_late(without);
+    {
+        const notice_scope here(this);
+        while (work_item* const item = due.pop_front()) {
+            static_cast<contract_timer*>(item)->give_notice();
+            item_chain told;
+            told.push_back(item);
+            put_late(told);
+        }
+    }
     const std::lock_guard lock(watch_mutex_);
-    const bool some = !told.empty();
-    late_.append(static_cast<item_chain&&>(told));
-    if (watched_ != in_round) {
-        // The round has ended while this ran, and has not seen these timers. Another one begins.
-        if (some && watched_ > now) watched_ = now;
+    if (watched_ != in_round) {  // the round has ended while this ran
         if (watched_ != timer_shard::never) set_alarm(watched_);
         return;
     }
@@ -136,6 +173,19 @@ void contract_timers::tell_late(std::uint64_t now) noexcept {
     } else if (next != timer_shard::never) {
         set_alarm(next + patience);
     }
+}
+
+// Leaves timers that have ended to the round. If the round has ended meanwhile, another one begins.
+void contract_timers::put_late(item_chain& ended) noexcept {
+    if (ended.empty()) return;
+    bool begins = false;
+    {
+        const std::lock_guard lock(watch_mutex_);
+        late_.append(static_cast<item_chain&&>(ended));
+        begins = std::exchange(watched_, in_round) != in_round;
+    }
+    // If the group has ended, the workers take them.
+    if (begins) (void)group_.enqueue_if_open(round_);
 }
 
 // Called on the thread of the process's timer.
@@ -162,36 +212,29 @@ void contract_timers::take_late(item_chain& ended) noexcept {
     ended.append(static_cast<item_chain&&>(late_));
 }
 
-// Gives the notices of timers that have ended, and moves them to `told`.
-void contract_timers::tell(item_chain& due, item_chain& told) noexcept {
-    while (work_item* const item = due.pop_front()) {
-        static_cast<contract_timer*>(item)->give_notice();
-        told.push_back(item);
-    }
-}
-
 // Called by a thread that executes the group.
 void contract_timers::round::serve(contract_item* item) noexcept {
     contract_timers& timers = static_cast<round*>(item)->timers;
     const auto now = pool_timers::tick_at(monotonic_clock().now().time_since_epoch().count());
     item_chain due;
-    item_chain ended;
-    timers.take_late(ended);
+    item_chain rejected;
     timers.wheel_.take_due(now, wheel_user::other, due);
-    tell(due, ended);
-    enqueue(timers.group_, ended);
+    item_chain ended = take_without_notice(due);
+    timers.take_late(ended);
+    timers.enqueue(ended, rejected);
     if (timers.wheel_.next() <= now) {
         // More timers are due. Contracts get their turn before the next round.
         (void)timers.group_.enqueue_if_open(timers.round_);
-        return;
+    } else {
+        {
+            const std::lock_guard lock(timers.watch_mutex_);
+            due.append(static_cast<item_chain&&>(timers.late_));
+            timers.watched_ = timer_shard::never;
+        }
+        timers.watch(due);
     }
-    {
-        const std::lock_guard lock(timers.watch_mutex_);
-        ended.append(static_cast<item_chain&&>(timers.late_));
-        timers.watched_ = timer_shard::never;
-    }
-    timers.watch(ended);
-    enqueue(timers.group_, ended);
+    timers.enqueue(due, rejected);
+    run_here(rejected);
 }
 
 }  // namespace coppice::internal

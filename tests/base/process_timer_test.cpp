@@ -3,10 +3,17 @@
 
 #include <coppice/base/clock.hpp>
 
+#include "emulated.hpp"
+#include "sanitizers.hpp"
+
 #include <gtest/gtest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 namespace {
@@ -20,7 +27,8 @@ std::int64_t in(std::chrono::nanoseconds time) {
 
 // Counts its calls, and notes their order.
 struct counted_node : process_timer_node {
-    counted_node() noexcept : process_timer_node(&called) {}
+    explicit counted_node(in_child inherited = in_child::is_called) noexcept
+        : process_timer_node(&called, inherited) {}
     ~counted_node() { retire(); }
     static void called(process_timer_node& node) noexcept {
         static_cast<counted_node&>(node).calls.fetch_add(1, release);
@@ -127,6 +135,69 @@ TEST(process_timer, retires_a_node_that_arms_itself_meanwhile) {
         wait_until_called(later);
         EXPECT_EQ(node.calls.load(acquire), calls);
     }
+}
+
+TEST(process_timer, calls_inherited_nodes_in_a_forked_child_except_those_that_are_forgotten) {
+    if (coppice::test::emulated) GTEST_SKIP() << coppice::test::no_threads_there;
+    if (coppice::test::under_thread_sanitizer)
+        GTEST_SKIP() << "the thread sanitizer lets no forked child start threads";
+    std::vector<counted_node> called(20);
+    counted_node forgotten(process_timer_node::in_child::is_forgotten);
+    counted_node never(process_timer_node::in_child::is_forgotten);
+    const std::int64_t due = in(20ms);
+    forgotten.arm(due);
+    never.arm(in(1h));
+    for (counted_node& node : called) node.arm(due + 1);
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+        const int before = forgotten.count();
+        counted_node own;
+        own.arm(due + 2);
+        wait_until_called(own);
+        for (const counted_node& node : called) {
+            if (node.count() != 1) ::_exit(1);
+        }
+        if (forgotten.pending() || never.pending()) ::_exit(2);
+        if (forgotten.count() != before) ::_exit(3);
+        // A forgotten node is like one that was never armed.
+        never.arm(in(1ms));
+        wait_until_called(never);
+        ::_exit(never.count() == 1 ? 0 : 4);
+    }
+    int status = -1;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    ASSERT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    for (const counted_node& node : called) wait_until_called(node);
+    wait_until_called(forgotten);
+    EXPECT_EQ(forgotten.count(), 1);
+}
+
+// A static object whose destructor checks whether the timer still works.
+struct arms_at_exit {
+    ~arms_at_exit() {
+        counted_node node;
+        if (node.arm(in(1ms)) != works) ::_exit(1);
+        if (works) wait_until_called(node);
+    }
+    const bool works;
+};
+
+// The first call of arm() comes last.
+TEST(process_timer, works_in_destructors_of_static_objects_younger_than_a_caller_it_outlives) {
+    GTEST_FLAG_SET(death_test_style, coppice::test::style_of_new_process);
+    EXPECT_EXIT(
+        {
+            static const arms_at_exit older{false};
+            process_timer_node::outlive_caller();
+            static const arms_at_exit younger{true};
+            counted_node node;
+            node.arm(in(0ns));
+            wait_until_called(node);
+            std::exit(7);
+        },
+        testing::ExitedWithCode(7), "");
 }
 
 }  // namespace

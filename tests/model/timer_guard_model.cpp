@@ -106,12 +106,10 @@ struct guarded : model::test<guarded<Course>, 3> {
         for (std::size_t i = 0; i != timers.count(); ++i) {
             if (timers[i].next() <= now()) timers[i].take_due(now(), wheel_user::other, found);
         }
-        if (!found.empty()) {
+        while (work_item* const item = found.pop_front()) {
+            static_cast<pool_timer*>(item)->give_notice();
             item_chain late;
-            while (work_item* const item = found.pop_front()) {
-                static_cast<pool_timer*>(item)->give_notice();
-                late.push_back(item);
-            }
+            late.push_back(item);
             timers.put_late(late);
             // The checker switches threads here, which it does not do before a fence.
             (void)told.load(relaxed);
@@ -171,12 +169,11 @@ struct guarded : model::test<guarded<Course>, 3> {
         }
     }
     void run_timers(item_chain& out) {
-        if (out.empty()) return;
         while (work_item* const item = out.pop_front()) {
             static_cast<pool_timer*>(item)->give_notice();
             ready.fetch_or(timer_item, release);
+            lots.wake_one(0);
         }
-        lots.wake_one(0);
     }
     void run(unsigned item) {
         if (item == timer_item) {

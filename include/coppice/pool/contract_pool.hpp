@@ -5,10 +5,11 @@
 // waits.
 //
 // The end: request_stop() and the destructor begin to drain the group. The workers run what is
-// pending, and then end; a contract runs at most once more. Work that is scheduled afterwards by
-// the pool's scheduler runs at once, on the thread that schedules it. The destructor joins the
-// workers and destroys the group, which runs the release callables that have not run. Timers that
-// are pending then, or started later, complete with set_stopped.
+// pending, and then end; a contract runs at most once more. Work that a worker schedules afterwards
+// by the pool's scheduler runs when the worker has returned from its item, or before it sleeps in
+// this library. On any other thread it runs at once, where it is scheduled. The destructor joins
+// the workers and destroys the group, which runs the release callables that have not run. Timers
+// that are pending then, or started later, complete with set_stopped.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/contract/blocking_group.hpp>
@@ -69,6 +70,7 @@ private:
     friend class internal::pool_timer_sender;
 
     void work() noexcept;
+    void enqueue(internal::contract_item& item) noexcept;
     // As in basic_pool.
     [[nodiscard]] bool begin_timer(internal::contract_timer& timer) noexcept {
         return timers_.begin(timer);
@@ -104,7 +106,9 @@ public:
     [[nodiscard]] bool try_enqueue(item_type& item) const noexcept {
         return pool_->group_.get_scheduler().try_enqueue(item);
     }
-    void enqueue(item_type& item) const noexcept { pool_->group_.get_scheduler().enqueue(item); }
+    // Used by the senders: has a thread that executes the group run the item. Once the pool was
+    // told to end, a worker runs what it enqueues itself, when it has returned from its item.
+    void enqueue(item_type& item) const noexcept { pool_->enqueue(item); }
     // Return senders that complete on a thread that executes the group, not before their time. They
     // complete with set_stopped on a stop request, at the deadline of the environment if that is
     // earlier, when the pool is told to end, and if the system has no thread for the timer of the

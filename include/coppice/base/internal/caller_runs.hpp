@@ -6,6 +6,9 @@
 // item, and at most one MiB. Further items are deferred until the innermost one has returned, or
 // until the thread is about to sleep in this library (put_off.hpp). Only an item that had no room,
 // and for which its thread waits by other means, is never run.
+//
+// A thread that runs items one after the other has a place for those that are deferred until the
+// current item has returned.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/no_fork_context.hpp>
@@ -17,6 +20,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace coppice::internal {
 
@@ -78,24 +82,36 @@ public:
     // Runs the item, or defers it if the stack has no room. Threads: any. Lifetime: the item, and
     // its pool, may be gone when this returns.
     static void run(Item& item) noexcept {
-        caller_runs*& innermost_of_kind = thread_slot<caller_runs, caller_runs*>();
-        caller_runs* const outer = innermost_of_kind;
-        if (outer != nullptr && !caller_stack::has_room()) {
-            outer->later_.push_back(&item);
+        if (innermost_of_kind() != nullptr && !caller_stack::has_room()) {
+            (void)defer(item);
             return;
         }
         const caller_stack used;
         caller_runs mine;
-        innermost_of_kind = &mine;
         call(item);
-        while (run_next(mine)) {
+        mine.run_deferred();
+    }
+    // Defers the item: this thread runs it when it is back at its innermost place of this kind, or
+    // before it sleeps in this library. Returns false, and does nothing, if it has no such place.
+    [[nodiscard]] static bool defer(Item& item) noexcept {
+        caller_runs* const place = innermost_of_kind();
+        if (place != nullptr) place->later_.push_back(&item);
+        return place != nullptr;
+    }
+
+    // A place on this thread's stack. Lifetime: call run_deferred() before it ends.
+    caller_runs() noexcept
+        : put_off_work(&run_next), outer_(std::exchange(innermost_of_kind(), this)) {}
+    ~caller_runs() { innermost_of_kind() = outer_; }
+    void run_deferred() noexcept {
+        while (run_next(*this)) {
         }
-        innermost_of_kind = outer;
     }
 
 private:
-    caller_runs() noexcept : put_off_work(&run_next) {}
-
+    static caller_runs*& innermost_of_kind() noexcept {
+        return thread_slot<caller_runs, caller_runs*>();
+    }
     static bool run_next(put_off_work& place) noexcept {
         Item* const next = static_cast<caller_runs&>(place).later_.pop_front();
         if (next != nullptr) call(*next);
@@ -106,6 +122,7 @@ private:
         item.run(&item);
     }
 
+    caller_runs* const outer_;
     intrusive_queue<Item, &Item::next> later_;  // items that were deferred
 };
 

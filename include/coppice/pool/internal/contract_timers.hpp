@@ -13,7 +13,13 @@
 //
 // While all workers compute, the round waits. So the alarm is set again while a round is queued.
 // When it rings then, it tells the receivers of the timers that are due (due_notice.hpp), and puts
-// the timers into late_, from which the round enqueues them.
+// the timers into late_, from which the round enqueues them. A notice runs stop callbacks of users,
+// which may wait for another timer. So timers without a notice go first, and a round gives its
+// notices when it no longer counts as running.
+//
+// A call that finds the group ended runs the timer's item itself, after it has left the gate. The
+// pool may be gone by then. So before, inside the gate, it waits for the timer's stop callback,
+// which enters the gate too.
 //
 // The end. Each worker that ends closes the gate, waits until no thread is inside, and stops all
 // timers. A timer that is started later is stopped at once, also by a worker that still runs: the
@@ -37,6 +43,10 @@ namespace coppice::internal {
 struct [[gnu::visibility("default")]] contract_timer : pool_timer, contract_item {
     explicit contract_timer(void (*function)(work_item*) noexcept, std::size_t) noexcept
         : pool_timer(function, any_node), contract_item(&run_timer) {}
+
+    // Waits for a stop callback that runs on another thread. Called inside the gate, if the item
+    // will run outside of it. Set before the timer is armed.
+    void (*deregister)(pool_timer& timer) noexcept = nullptr;
 
 private:
     static void run_timer(contract_item* item) noexcept {
@@ -63,7 +73,10 @@ public:
 
 private:
     struct alarm final : process_timer_node {
-        explicit alarm(contract_timers& t) noexcept : process_timer_node(&ring), timers(t) {}
+        explicit alarm(contract_timers& t) noexcept
+            : process_timer_node(&ring, in_child::is_forgotten), timers(t) {
+            outlive_caller();
+        }
         static void ring(process_timer_node& node) noexcept;
         contract_timers& timers;
     };
@@ -77,13 +90,16 @@ private:
     static constexpr std::uint64_t patience = pool_timers::patience;
 
     void watch(item_chain& ended) noexcept;
-    void set_alarm(std::uint64_t tick);
+    [[nodiscard]] bool try_watch() noexcept;
+    bool set_alarm(std::uint64_t tick);
     enum class task { nothing, enqueue_round, tell_late };  // of the alarm
     task begin_round(std::uint64_t now) noexcept;
     void tell_late(std::uint64_t now) noexcept;
+    void put_late(item_chain& ended) noexcept;
     void take_late(item_chain& ended) noexcept;
-    static void tell(item_chain& due, item_chain& told) noexcept;
-    static void enqueue(contract_scheduler group, item_chain& ended) noexcept;
+    void enqueue(item_chain& ended, item_chain& rejected) noexcept;
+    void enqueue_and_leave(item_chain& ended) noexcept;
+    static void run_here(item_chain& rejected) noexcept;
 
     const contract_scheduler group_;
     gate entry_;  // for calls that arm or stop a timer; closed by the first worker that ends

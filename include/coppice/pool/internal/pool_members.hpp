@@ -63,6 +63,9 @@ template <class Queues>
 basic_pool<Queues>::~basic_pool() {
     COPPICE_CHECK(!is_current(),
                   "a pool was destroyed on one of its own workers: destroy it on another thread");
+    COPPICE_CHECK(!notice_scope::is_inside(&shared_->guard),
+                  "a pool was destroyed in a stop callback of one of its own timeouts, for whose "
+                  "end the pool waits: destroy it on another thread");
     shared_->stop();
     shared_->join();
     shared_->guard.retire();
@@ -182,7 +185,10 @@ void basic_pool<Queues>::arm_timer(pool_timer& timer, std::int64_t when,
             }
             break;
         case timer_shard::armed::ended:
-            if (!timer.stopped.read()) timer.give_notice();
+            if (!timer.stopped.read()) {
+                const notice_scope here(&s.guard);
+                timer.give_notice();
+            }
             enqueue_ended(timer);
             break;
     }

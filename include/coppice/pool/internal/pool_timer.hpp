@@ -3,10 +3,12 @@
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/timer_wheel.hpp>
+#include <coppice/base/lifetime.hpp>
 #include <coppice/pool/internal/work_item.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 namespace coppice::internal {
 
@@ -17,6 +19,32 @@ struct timer_phase {
     static constexpr int idle = 0;
     static constexpr int armed = 1;
     static constexpr int ended = 2;
+};
+
+// While it lives, its thread gives a notice of a timer, and so runs the stop callbacks of users.
+// The destructor of the pool would wait for that thread, so it must not run inside.
+class notice_scope : immovable {
+public:
+    // `timers` stands for the pool.
+    explicit notice_scope(const void* timers) noexcept
+        : timers_(timers), outer_(std::exchange(innermost(), this)) {}
+    ~notice_scope() { innermost() = outer_; }
+
+    // Returns true if this thread gives a notice of a timer of that pool.
+    static bool is_inside(const void* timers) noexcept {
+        for (const notice_scope* each = innermost(); each != nullptr; each = each->outer_) {
+            if (each->timers_ == timers) return true;
+        }
+        return false;
+    }
+
+private:
+    static notice_scope*& innermost() noexcept {
+        return thread_slot<notice_scope, notice_scope*>();
+    }
+
+    const void* const timers_;
+    notice_scope* const outer_;
 };
 
 // The item runs once, after the timer has ended. Lifetime: until then.
@@ -36,6 +64,8 @@ struct [[gnu::visibility("default")]] pool_timer : timer_entry, work_item {
     plain<int> phase{0};           // guarded by the lock of the wheel
     plain<bool> stopped{false};    // guarded by the lock until the item runs: a stop ended it
 
+    // Returns true if a receiver still wants the notice.
+    bool wants_notice() const noexcept { return tell != nullptr; }
     // Called by the thread that has ended it, for another reason than a stop request.
     void give_notice() noexcept {
         if (tell == nullptr) return;

@@ -64,6 +64,9 @@ public:
             if constexpr (execution::has_query<execution::env_of_t<Rcvr>, notice>) {
                 if (!ends_stopped_) this->tell = &give_notice;
             }
+            if constexpr (requires { &timer_type::deregister; }) {
+                this->deregister = &end_registration;
+            }
             auto& pool = *sndr_.sch_.pool_;
             if (!pool.begin_timer(*this)) return;
             on_stop_.engage(get_stop_token(env), stop(*this));
@@ -86,6 +89,9 @@ public:
             using event = execution::internal::due_notice::event;
             const event what = self.stopped.read() ? event::never_comes : event::has_come;
             execution::internal::get_due_notice(execution::get_env(self.rcvr_)).give(what);
+        }
+        static void end_registration(pool_timer& timer) noexcept {
+            static_cast<operation&>(timer).on_stop_.reset();
         }
         static void run(work_item* item) noexcept {
             operation& self = *static_cast<operation*>(static_cast<pool_timer*>(item));

@@ -66,6 +66,19 @@ namespace coppice::internal {
 
 using item_chain = intrusive_queue<work_item, &work_item::next>;
 
+// Takes the timers whose receivers want no notice out of `ended`, in their order. They must not
+// wait for the notices of the others, which run stop callbacks of users.
+inline item_chain take_without_notice(item_chain& ended) noexcept {
+    item_chain without;
+    item_chain others;
+    while (work_item* const item = ended.pop_front()) {
+        const bool wants = static_cast<pool_timer*>(item)->wants_notice();
+        (wants ? others : without).push_back(item);
+    }
+    ended.append(static_cast<item_chain&&>(others));
+    return without;
+}
+
 // The thread that uses a wheel: its worker, or another thread.
 enum class wheel_user : bool { other, owner };
 

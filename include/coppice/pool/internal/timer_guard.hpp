@@ -24,7 +24,9 @@ namespace coppice::internal {
 class timer_guard final : process_timer_node {
 public:
     timer_guard(pool_timers& timers, parking_lots& lots) noexcept
-        : process_timer_node(&ring), timers_(timers), lots_(lots) {}
+        : process_timer_node(&ring, in_child::is_forgotten), timers_(timers), lots_(lots) {
+        outlive_caller();
+    }
     using process_timer_node::retire;
 
     // Called by a thread that keeps the pool alive, and that has found all workers busy: a timer
@@ -42,8 +44,7 @@ private:
         const std::lock_guard lock(mutex_);
         if (!timers_.guards_later_than(tick)) return;
         try {
-            arm(pool_timers::nanoseconds_of(tick));
-            timers_.set_guard(tick);
+            if (arm(pool_timers::nanoseconds_of(tick))) timers_.set_guard(tick);
         } catch (const std::system_error&) {  // there is no thread: see above
         }
     }
@@ -59,15 +60,9 @@ private:
         for (std::size_t i = 0; i != timers_.count(); ++i) {
             if (timers_[i].next() <= now) timers_[i].take_due(now, wheel_user::other, due);
         }
-        if (!due.empty()) {
-            item_chain told;
-            while (work_item* const item = due.pop_front()) {
-                static_cast<pool_timer*>(item)->give_notice();
-                told.push_back(item);
-            }
-            timers_.put_late(told);
-            lots_.wake_one(0);
-        }
+        item_chain without = take_without_notice(due);
+        put_late(without);
+        tell(due);
         timers_.end_look();
         if (!timers_.are_unwatched()) return;
         const auto next = timers_.earliest_in_wheels();
@@ -76,6 +71,22 @@ private:
         } else {
             back(next);
         }
+    }
+
+    // A stop callback may wait for another timer, so each is put as soon as its receiver was told.
+    void tell(item_chain& due) noexcept {
+        const notice_scope here(this);
+        while (work_item* const item = due.pop_front()) {
+            static_cast<pool_timer*>(item)->give_notice();
+            item_chain told;
+            told.push_back(item);
+            put_late(told);
+        }
+    }
+    void put_late(item_chain& ended) noexcept {
+        if (ended.empty()) return;
+        timers_.put_late(ended);
+        lots_.wake_one(0);
     }
 
     pool_timers& timers_;

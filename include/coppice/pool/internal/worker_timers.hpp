@@ -62,17 +62,20 @@ void basic_pool<Queues>::worker::enqueue_timers(item_chain& due) noexcept {
     }
 }
 
-// Tells the receivers of timers that have come to their end, then enqueues the timers, whose items
-// may have to wait behind a long one. The caller then wakes a worker. It must not be a searcher,
-// because what the receivers do may take long.
+// Enqueues timers that have come to their end. Those whose receivers want a notice follow one by
+// one, each after its notice: its item may have to wait behind a long one. A notice runs stop
+// callbacks, which may take long or wait for another timer. So no timer but the next ones of this
+// kind waits for it, and the caller must not be a searcher. The caller then wakes a worker.
 template <class Queues>
 void basic_pool<Queues>::worker::run_timers(item_chain& due) noexcept {
-    item_chain told;
+    item_chain without = take_without_notice(due);
+    enqueue_timers(without);
     while (work_item* const item = due.pop_front()) {
-        static_cast<pool_timer*>(item)->give_notice();
-        told.push_back(item);
+        wake_one();  // for what was enqueued before
+        pool_timer& timer = *static_cast<pool_timer*>(item);
+        timer.give_notice();
+        enqueue_here(timer);
     }
-    enqueue_timers(told);
 }
 
 template <class Queues>
