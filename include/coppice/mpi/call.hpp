@@ -51,7 +51,7 @@ private:
 template <std::copy_constructible F, class Token = use_await_t>
     requires std::is_nothrow_invocable_r_v<int, F&, MPI_Request*> &&
              std::is_nothrow_copy_constructible_v<F>
-[[nodiscard]] auto call(const communicator& over, F f, Token&& token = Token()) {
+auto call(const communicator& over, F f, Token&& token = Token()) {
     using request = internal::function_request<F>;
     return internal::initiate<request>(
         typename request::arguments{&internal::communicator_access::owner(over), f},

@@ -50,14 +50,14 @@ inline std::size_t size_of(const communicator& over) noexcept {
 
 // Completes when all processes have started it.
 template <class Token = use_await_t>
-[[nodiscard]] auto barrier(const communicator& over, Token&& token = Token()) {
+auto barrier(const communicator& over, Token&& token = Token()) {
     return internal::initiate<internal::named_request<internal::kind::barrier>>(
         internal::call_arguments(over, internal::kind::barrier), static_cast<Token&&>(token));
 }
 
 // Copies the objects of process `root` to all others.
 template <writable_memory Range, class Token = use_await_t>
-[[nodiscard]] auto broadcast(const communicator& over, Range&& objects, int root,
+auto broadcast(const communicator& over, Range&& objects, int root,
                              Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::broadcast);
     a.into = internal::memory_of(internal::span_of(objects));
@@ -70,7 +70,7 @@ template <writable_memory Range, class Token = use_await_t>
 // `root`. Elsewhere `into` is not used, and may be empty. `from` and `into` may be the same memory.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
-[[nodiscard]] auto reduce(const communicator& over, From&& from, Into&& into, reduction op, int root,
+auto reduce(const communicator& over, From&& from, Into&& into, reduction op, int root,
                           Token&& token = Token()) {
     using number = internal::object_of<Into>;
     const std::span<const number> out = internal::span_of(from);
@@ -84,7 +84,7 @@ template <readable_memory From, writable_memory Into, class Token = use_await_t>
 // Combines likewise, and gives the result to all processes.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
-[[nodiscard]] auto all_reduce(const communicator& over, From&& from, Into&& into, reduction op,
+auto all_reduce(const communicator& over, From&& from, Into&& into, reduction op,
                               Token&& token = Token()) {
     using number = internal::object_of<Into>;
     const std::span<const number> out = internal::span_of(from);
@@ -98,7 +98,7 @@ template <readable_memory From, writable_memory Into, class Token = use_await_t>
 // used, and may be empty. All processes give equally many.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
-[[nodiscard]] auto gather(const communicator& over, From&& from, Into&& into, int root,
+auto gather(const communicator& over, From&& from, Into&& into, int root,
                           Token&& token = Token()) {
     const auto out = internal::span_of(from);
     const auto in = internal::span_of(into);
@@ -112,7 +112,7 @@ template <readable_memory From, writable_memory Into, class Token = use_await_t>
 // `from` is not used, and may be empty.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
-[[nodiscard]] auto scatter(const communicator& over, From&& from, Into&& into, int root,
+auto scatter(const communicator& over, From&& from, Into&& into, int root,
                            Token&& token = Token()) {
     const auto out = internal::span_of(from);
     const auto in = internal::span_of(into);
@@ -126,7 +126,7 @@ template <readable_memory From, writable_memory Into, class Token = use_await_t>
 // the n-th part of `into`.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
-[[nodiscard]] auto all_to_all(const communicator& over, From&& from, Into&& into,
+auto all_to_all(const communicator& over, From&& from, Into&& into,
                               Token&& token = Token()) {
     const auto out = internal::span_of(from);
     const auto in = internal::span_of(into);

@@ -18,7 +18,7 @@ namespace coppice::mpi {
 // still be on its way. A large message waits for its receive. No stop ends it, and its sender has
 // no set_stopped.
 template <readable_memory Range, class Token = use_await_t>
-[[nodiscard]] auto send(const communicator& over, Range&& objects, address to,
+auto send(const communicator& over, Range&& objects, address to,
                         Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::send);
     a.from = internal::memory_of(internal::span_of(objects));
@@ -33,7 +33,7 @@ template <readable_memory Range, class Token = use_await_t>
 // nothing is lost: the next receive takes the message. If one has matched, it is received, and
 // the stop has no effect. Errors: truncated, if the message is longer; its rest is lost.
 template <writable_memory Range, class Token = use_await_t>
-[[nodiscard]] auto receive(const communicator& over, Range&& objects, address from,
+auto receive(const communicator& over, Range&& objects, address from,
                            Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::receive);
     a.into = internal::memory_of(internal::span_of(objects));
@@ -46,7 +46,7 @@ template <writable_memory Range, class Token = use_await_t>
 // Errors: not_enough_memory; the message has not been taken then. Cost: the vector's memory. It is
 // found by looking for it in every turn, which costs more than a receive of a known size.
 template <transferable T, class Token = use_await_t>
-[[nodiscard]] auto receive_all(const communicator& over, std::vector<T>& objects, address from,
+auto receive_all(const communicator& over, std::vector<T>& objects, address from,
                                Token&& token = Token()) {
     static_assert(!std::is_same_v<T, bool>, "std::vector<bool> is not an array");
     internal::call_arguments a(over, internal::kind::receive_all);
@@ -70,7 +70,7 @@ template <transferable T, class Token = use_await_t>
 // Waits for a message, and tells where it is from and how many objects of type T it has. Does not
 // take it: of two receivers that were told of it, one takes it. A stop or a deadline ends it.
 template <transferable T, class Token = use_await_t>
-[[nodiscard]] auto probe(const communicator& over, address from, Token&& token = Token()) {
+auto probe(const communicator& over, address from, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::probe);
     a.into = internal::memory_of(std::span<T>());
     a.source = from;
@@ -82,7 +82,7 @@ template <transferable T, class Token = use_await_t>
 // messages to each other at once must not wait for their sends first: this does both. Completes
 // when both have ended. No stop ends it, and its sender has no set_stopped.
 template <readable_memory Out, writable_memory In, class Token = use_await_t>
-[[nodiscard]] auto send_receive(const communicator& over, Out&& objects, address to, In&& into,
+auto send_receive(const communicator& over, Out&& objects, address to, In&& into,
                                 address from, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::send_receive);
     a.from = internal::memory_of(internal::span_of(objects));
