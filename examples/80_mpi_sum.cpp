@@ -1,4 +1,4 @@
-// Each process sums its part of a range, and all get the whole sum: a collective, awaited in a task.
+// Each process sums its part of a range, and all get the whole sum by a collective in a task.
 // mpiexec -n 4 example_80_mpi_sum
 #include <coppice/execution.hpp>
 #include <coppice/mpi.hpp>

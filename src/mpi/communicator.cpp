@@ -45,11 +45,9 @@ communicator communicator::duplicate() const {
 communicator communicator::split(int color, int key) const {
     COPPICE_CHECK(color >= 0, "mpi::communicator::split: the color must be 0 or more");
     const MPI_Comm from = handle_;
-    return made_by(
-        [from, color, key](MPI_Comm* to) noexcept {
-            return ::MPI_Comm_split(from, color, key, to);
-        },
-        "mpi::communicator::split");
+    return made_by([from, color,
+                    key](MPI_Comm* to) noexcept { return ::MPI_Comm_split(from, color, key, to); },
+                   "mpi::communicator::split");
 }
 
 void environment::abort(int status) noexcept {

@@ -117,8 +117,9 @@ void engine::rest(std::int64_t now) noexcept {
 }
 
 void engine::sleep_until(std::int64_t nanoseconds) noexcept {
-    // edge engine.ring (acquire): a ring that is counted here was for a push that came before, so
-    // the mailbox refuses to sleep; a later ring changes the word, so the futex does not sleep
+    // A ring that is counted here was for a push that came before, so the mailbox refuses to sleep.
+    // A later ring changes the word, so the futex does not sleep.
+    // edge engine.ring (acquire): the push that was rung for
     const std::uint32_t rung = bell_.load(acquire);
     if (!mail_.sleep()) return;
     if (nanoseconds == count_of(time_point::max())) {
@@ -140,8 +141,7 @@ bool engine::turn() noexcept {
     }
     if (ending_) {
         for_each_request([](request& r) noexcept { r.interrupt(); });
-    } else if (earliest_ != time_point::max() &&
-               earliest_ <= monotonic_clock().now()) {
+    } else if (earliest_ != time_point::max() && earliest_ <= monotonic_clock().now()) {
         expire();
     }
     did = test() || did;
@@ -205,7 +205,8 @@ void engine::cancel(const request& owner, int which) noexcept {
         ::MPI_Cancel(&handles_[at]);
 }
 
-void engine::note(std::size_t at, const MPI_Status& status, int error, ended_requests& ended) noexcept {
+void engine::note(std::size_t at, const MPI_Status& status, int error,
+                  ended_requests& ended) noexcept {
     request& owner = *slots_[at].owner;
     handles_[at] = MPI_REQUEST_NULL;
     owner.note(slots_[at].which, status, error);

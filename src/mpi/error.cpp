@@ -58,12 +58,12 @@ errc class_of(int error_class) noexcept {
         int theirs;
         errc ours;
     } table[] = {
-        {MPI_ERR_TRUNCATE, errc::truncated},   {MPI_ERR_RANK, errc::invalid_rank},
-        {MPI_ERR_TAG, errc::invalid_tag},      {MPI_ERR_COUNT, errc::invalid_count},
-        {MPI_ERR_TYPE, errc::invalid_type},    {MPI_ERR_OP, errc::invalid_operator},
-        {MPI_ERR_ROOT, errc::invalid_root},    {MPI_ERR_COMM, errc::invalid_communicator},
+        {MPI_ERR_TRUNCATE, errc::truncated},    {MPI_ERR_RANK, errc::invalid_rank},
+        {MPI_ERR_TAG, errc::invalid_tag},       {MPI_ERR_COUNT, errc::invalid_count},
+        {MPI_ERR_TYPE, errc::invalid_type},     {MPI_ERR_OP, errc::invalid_operator},
+        {MPI_ERR_ROOT, errc::invalid_root},     {MPI_ERR_COMM, errc::invalid_communicator},
         {MPI_ERR_BUFFER, errc::invalid_buffer}, {MPI_ERR_REQUEST, errc::invalid_request},
-        {MPI_ERR_ARG, errc::invalid_argument}, {MPI_ERR_NO_MEM, errc::no_resources},
+        {MPI_ERR_ARG, errc::invalid_argument},  {MPI_ERR_NO_MEM, errc::no_resources},
         {MPI_ERR_INTERN, errc::internal},
     };
     for (const auto& row : table) {

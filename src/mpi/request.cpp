@@ -19,9 +19,9 @@ void request::launch_posted(operation* op) noexcept {
 }
 
 bool request::launch() noexcept {
-    const bool late = can_cancel_ && (token_.stop_requested() ||
-                                      (deadline_ != time_point::max() &&
-                                       deadline_ <= monotonic_clock().now()));
+    const bool late =
+        can_cancel_ && (token_.stop_requested() ||
+                        (deadline_ != time_point::max() && deadline_ <= monotonic_clock().now()));
     if (late || engine_->is_ending()) {
         stopped_ = late;
         end_canceled();

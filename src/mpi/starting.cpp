@@ -9,8 +9,8 @@ namespace coppice::mpi::internal {
 namespace {
 
 MPI_Datatype type_of(element type) noexcept {
-    const MPI_Datatype types[] = {MPI_BYTE,    MPI_INT8_T,   MPI_INT16_T,  MPI_INT32_T,
-                                  MPI_INT64_T, MPI_UINT8_T,  MPI_UINT16_T, MPI_UINT32_T,
+    const MPI_Datatype types[] = {MPI_BYTE,     MPI_INT8_T,  MPI_INT16_T,  MPI_INT32_T,
+                                  MPI_INT64_T,  MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T,
                                   MPI_UINT64_T, MPI_FLOAT,   MPI_DOUBLE,   MPI_LONG_DOUBLE};
     return types[static_cast<int>(type)];
 }
@@ -41,8 +41,8 @@ request::outcome call_request::start(handles& made) noexcept {
         made.returned = look(call_.what == kind::receive_all, made, found);
         if (made.returned == MPI_SUCCESS && !found) return outcome::again;
     } else {
-        made.returned = call_.what < kind::barrier ? start_message(made)
-                                                   : start_collective(made.each[0]);
+        made.returned =
+            call_.what < kind::barrier ? start_message(made) : start_collective(made.each[0]);
     }
     return made.returned == MPI_SUCCESS && !error() ? outcome::started : outcome::failed;
 }
@@ -101,7 +101,8 @@ int call_request::start_collective(MPI_Request& made) noexcept {
 int call_request::look(bool take, handles& made, bool& found) noexcept {
     int is_there = 0;
     MPI_Status status{};
-    int returned = ::MPI_Iprobe(call_.source.rank, call_.source.tag, call_.over, &is_there, &status);
+    int returned =
+        ::MPI_Iprobe(call_.source.rank, call_.source.tag, call_.over, &is_there, &status);
     if (returned != MPI_SUCCESS || is_there == 0) return returned;
     keep(status);
     if (!take) {
@@ -115,8 +116,8 @@ int call_request::look(bool take, handles& made, bool& found) noexcept {
     }
     MPI_Message message = MPI_MESSAGE_NULL;
     // Another thread of the program that calls MPI itself may have taken it.
-    returned = ::MPI_Improbe(status.MPI_SOURCE, status.MPI_TAG, call_.over, &is_there, &message,
-                             &status);
+    returned =
+        ::MPI_Improbe(status.MPI_SOURCE, status.MPI_TAG, call_.over, &is_there, &message, &status);
     if (returned != MPI_SUCCESS || is_there == 0) return returned;
     found = true;
     return ::MPI_Imrecv(call_.into.data, count_of(call_.into), type_of(call_.into.type), &message,

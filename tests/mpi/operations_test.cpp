@@ -1,7 +1,12 @@
 // The operations of mpi, between the processes of one job; on_ranks.sh runs it on 2 and on 4. Every
 // process runs the same cases in the same order.
 #include <coppice/execution.hpp>
-#include <coppice/mpi.hpp>
+#include <coppice/mpi/call.hpp>
+#include <coppice/mpi/collective.hpp>
+#include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/environment.hpp>
+#include <coppice/mpi/error.hpp>
+#include <coppice/mpi/message.hpp>
 #include <coppice/task.hpp>
 #include <coppice/token.hpp>
 
@@ -106,10 +111,9 @@ TEST(mpi_messages, a_probe_tells_the_size_and_leaves_the_message) {
 
 TEST(mpi_messages, a_deadline_ends_a_receive_and_the_next_receive_gets_the_message) {
     std::array<int, 1> out{42}, in{};
-    const auto none =
-        wait_for(ex::write_env(mpi::receive(world(), in, {previous_rank(), 9}) |
-                                   ex::then([](mpi::envelope) {}),
-                               ex::prop(ex::get_deadline, ex::instant(1))));
+    const auto none = wait_for(ex::write_env(
+        mpi::receive(world(), in, {previous_rank(), 9}) | ex::then([](mpi::envelope) {}),
+        ex::prop(ex::get_deadline, ex::instant(1))));
     EXPECT_FALSE(none.has_value());
     auto sent = mpi::send(world(), out, {next_rank(), 9}, coppice::use_future);
     mpi::receive(world(), in, {previous_rank(), 9}, block);
@@ -153,10 +157,10 @@ TEST(mpi_stop, a_receive_that_races_with_its_message_ends_with_one_of_both) {
         std::array<int, 1> out{round}, in{-1};
         auto sent = mpi::send(world(), out, {next_rank(), 13}, coppice::use_future);
         coppice::inplace_stop_source source;
-        auto got = mpi::receive(world(), in, {previous_rank(), 13},
-                                coppice::bind_env(ex::prop(coppice::get_stop_token,
-                                                           source.get_token()),
-                                                  coppice::use_future));
+        auto got =
+            mpi::receive(world(), in, {previous_rank(), 13},
+                         coppice::bind_env(ex::prop(coppice::get_stop_token, source.get_token()),
+                                           coppice::use_future));
         source.request_stop();
         try {
             got.get();
@@ -186,7 +190,9 @@ TEST(mpi_collectives, reductions_combine_each_index_over_all_ranks) {
     mpi::all_reduce(world(), mine, all, mpi::reduction::sum, block);
     EXPECT_EQ(all, (std::array<int, 2>{n * (n - 1) / 2, n}));
     mpi::reduce(world(), mine, all, mpi::reduction::maximum, 1, block);
-    if (world().rank() == 1) { EXPECT_EQ(all, (std::array<int, 2>{n - 1, 1})); }
+    if (world().rank() == 1) {
+        EXPECT_EQ(all, (std::array<int, 2>{n - 1, 1}));
+    }
     std::array<double, 1> same{2};
     mpi::all_reduce(world(), same, same, mpi::reduction::product, block);
     EXPECT_EQ(same[0], 1 << n);
@@ -198,7 +204,9 @@ TEST(mpi_collectives, broadcast_scatter_gather_and_all_to_all_move_each_part_to_
     mpi::scatter(world(), parts, mine, 0, block);
     EXPECT_EQ(mine[1], 11 + 2 * world().rank());
     mpi::gather(world(), mine, back, 0, block);
-    if (world().rank() == 0) { EXPECT_EQ(back, parts); }
+    if (world().rank() == 0) {
+        EXPECT_EQ(back, parts);
+    }
     mpi::broadcast(world(), parts, 0, block);
     EXPECT_EQ(parts.back(), static_cast<long>(9 + parts.size()));
     std::vector<int> to(job_size(), world().rank()), from(job_size());
@@ -242,7 +250,9 @@ task<int> passes_round(int rounds) {
 TEST(mpi_tasks, await_operations_on_the_environments_thread) {
     const auto sum = wait_for(passes_round(50));
     ASSERT_TRUE(sum.has_value());
-    if (world().rank() == 0) { EXPECT_EQ(std::get<0>(*sum), 50 * world().size()); }
+    if (world().rank() == 0) {
+        EXPECT_EQ(std::get<0>(*sum), 50 * world().size());
+    }
 }
 
 TEST(mpi_tasks, a_barrier_after_the_first_allocates_nothing_here) {

@@ -1,9 +1,9 @@
 // barrier, broadcast, reduce, and others: operations of all processes of a communicator.
 #pragma once
 // Every process of the communicator starts the operation, with the same sizes and the same root.
-// MPI cannot cancel it, so no stop ends it, and its sender has no set_stopped: a process that left it
-// out would leave the others waiting. Memory, cost, and errors are those of message.hpp. A size that
-// does not fit stops the process.
+// MPI cannot cancel it, so no stop ends it, and its sender has no set_stopped: a process that left
+// it out would leave the others waiting. Memory, cost, and errors are those of message.hpp. A size
+// that does not fit stops the process.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/mpi/communicator.hpp>
@@ -23,7 +23,8 @@ concept same_objects =
     std::is_same_v<std::remove_const_t<object_of<From>>, std::remove_const_t<object_of<Into>>>;
 
 template <kind K, class From, class Into, class Token>
-auto collect(const communicator& over, const From& from, const Into& into, int root, Token&& token) {
+auto collect(const communicator& over, const From& from, const Into& into, int root,
+             Token&& token) {
     call_arguments a(over, K);
     a.from = memory_of(span_of(from));
     a.into = memory_of(span_of(into));
@@ -32,8 +33,8 @@ auto collect(const communicator& over, const From& from, const Into& into, int r
 }
 
 template <kind K, class T, class Token>
-auto combine(const communicator& over, std::span<const T> from, std::span<T> into, reduction op,
-             int root, Token&& token) {
+auto start_combining(const communicator& over, std::span<const T> from, std::span<T> into,
+                     reduction op, int root, Token&& token) {
     call_arguments a(over, K);
     a.from = memory_of(from);
     a.into = memory_of(into);
@@ -57,8 +58,7 @@ auto barrier(const communicator& over, Token&& token = Token()) {
 
 // Copies the objects of process `root` to all others.
 template <writable_memory Range, class Token = use_await_t>
-auto broadcast(const communicator& over, Range&& objects, int root,
-                             Token&& token = Token()) {
+auto broadcast(const communicator& over, Range&& objects, int root, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::broadcast);
     a.into = internal::memory_of(internal::span_of(objects));
     a.to_rank = root;
@@ -71,35 +71,34 @@ auto broadcast(const communicator& over, Range&& objects, int root,
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
 auto reduce(const communicator& over, From&& from, Into&& into, reduction op, int root,
-                          Token&& token = Token()) {
+            Token&& token = Token()) {
     using number = internal::object_of<Into>;
     const std::span<const number> out = internal::span_of(from);
     const std::span<number> in = internal::span_of(into);
     COPPICE_CHECK(over.rank() != root || in.size() == out.size(),
                   "mpi::reduce: `into` must be as long as `from` at the root");
-    return internal::combine<internal::kind::reduce, number>(over, out, in, op, root,
-                                                             static_cast<Token&&>(token));
+    return internal::start_combining<internal::kind::reduce, number>(over, out, in, op, root,
+                                                                     static_cast<Token&&>(token));
 }
 
 // Combines likewise, and gives the result to all processes.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
 auto all_reduce(const communicator& over, From&& from, Into&& into, reduction op,
-                              Token&& token = Token()) {
+                Token&& token = Token()) {
     using number = internal::object_of<Into>;
     const std::span<const number> out = internal::span_of(from);
     const std::span<number> in = internal::span_of(into);
     COPPICE_CHECK(in.size() == out.size(), "mpi::all_reduce: `into` must be as long as `from`");
-    return internal::combine<internal::kind::all_reduce, number>(over, out, in, op, 0,
-                                                                 static_cast<Token&&>(token));
+    return internal::start_combining<internal::kind::all_reduce, number>(
+        over, out, in, op, 0, static_cast<Token&&>(token));
 }
 
 // Collects the objects of all processes at process `root`, ordered by rank. Elsewhere `into` is not
 // used, and may be empty. All processes give equally many.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
-auto gather(const communicator& over, From&& from, Into&& into, int root,
-                          Token&& token = Token()) {
+auto gather(const communicator& over, From&& from, Into&& into, int root, Token&& token = Token()) {
     const auto out = internal::span_of(from);
     const auto in = internal::span_of(into);
     COPPICE_CHECK(over.rank() != root || in.size() == out.size() * internal::size_of(over),
@@ -113,7 +112,7 @@ auto gather(const communicator& over, From&& from, Into&& into, int root,
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
 auto scatter(const communicator& over, From&& from, Into&& into, int root,
-                           Token&& token = Token()) {
+             Token&& token = Token()) {
     const auto out = internal::span_of(from);
     const auto in = internal::span_of(into);
     COPPICE_CHECK(over.rank() != root || out.size() == in.size() * internal::size_of(over),
@@ -126,8 +125,7 @@ auto scatter(const communicator& over, From&& from, Into&& into, int root,
 // the n-th part of `into`.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
-auto all_to_all(const communicator& over, From&& from, Into&& into,
-                              Token&& token = Token()) {
+auto all_to_all(const communicator& over, From&& from, Into&& into, Token&& token = Token()) {
     const auto out = internal::span_of(from);
     const auto in = internal::span_of(into);
     COPPICE_CHECK(in.size() == out.size() && out.size() % internal::size_of(over) == 0,

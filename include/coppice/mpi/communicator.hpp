@@ -22,8 +22,8 @@ struct communicator_access;
 // The other end of a message: a rank of the communicator, and a tag from 0 to at least 32767, which
 // both ends give. A receive may take messages of any_source and of any_tag.
 struct address {
-    int rank;
-    int tag = 0;
+    int rank;     // from 0 to the communicator's size - 1, or any_source
+    int tag = 0;  // from 0, or any_tag
 };
 inline constexpr int any_source = MPI_ANY_SOURCE;
 inline constexpr int any_tag = MPI_ANY_TAG;
@@ -69,8 +69,8 @@ public:
     // all have called it, and the environment's other operations with it; call it while a program
     // starts. Errors: std::system_error. Threads: any but the environment's own.
     communicator duplicate() const;
-    // Makes a communicator of the processes that give the same color, which is 0 or more, ordered by
-    // key and then by rank. Collective. Blocks, errors, and threads are those of duplicate().
+    // Makes a communicator of the processes that give the same color, which is 0 or more, ordered
+    // by key and then by rank. Collective. Blocks, errors, and threads are those of duplicate().
     communicator split(int color, int key = 0) const;
 
     // Returns MPI's handle, for call().

@@ -22,8 +22,8 @@ public:
     // Blocks: until MPI is initialized. Errors: std::system_error.
     environment() : world_(engine_, MPI_COMM_WORLD, false) {}
     // Ends receives and probes with operation_canceled, waits for all other operations, which is
-    // for other processes too, and ends MPI. Communicators must be gone. Blocks: until every process
-    // has come as far. A process that cannot go on calls abort() instead.
+    // for other processes too, and ends MPI. Communicators must be gone. Blocks: until every
+    // process has come as far. A process that cannot go on calls abort() instead.
     ~environment() = default;
 
     // Returns the communicator of all processes of the job.

@@ -18,8 +18,7 @@ namespace coppice::mpi {
 // still be on its way. A large message waits for its receive. No stop ends it, and its sender has
 // no set_stopped.
 template <readable_memory Range, class Token = use_await_t>
-auto send(const communicator& over, Range&& objects, address to,
-                        Token&& token = Token()) {
+auto send(const communicator& over, Range&& objects, address to, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::send);
     a.from = internal::memory_of(internal::span_of(objects));
     a.to_rank = to.rank;
@@ -29,12 +28,11 @@ auto send(const communicator& over, Range&& objects, address to,
 }
 
 // Receives a message of at most so many objects. Messages of one process with one tag arrive in the
-// order in which they were sent. A stop or a deadline ends it if no message has matched it, and then
-// nothing is lost: the next receive takes the message. If one has matched, it is received, and
+// order in which they were sent. A stop or a deadline ends it if no message has matched it, and
+// then nothing is lost: the next receive takes the message. If one has matched, it is received, and
 // the stop has no effect. Errors: truncated, if the message is longer; its rest is lost.
 template <writable_memory Range, class Token = use_await_t>
-auto receive(const communicator& over, Range&& objects, address from,
-                           Token&& token = Token()) {
+auto receive(const communicator& over, Range&& objects, address from, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::receive);
     a.into = internal::memory_of(internal::span_of(objects));
     a.source = from;
@@ -47,7 +45,7 @@ auto receive(const communicator& over, Range&& objects, address from,
 // found by looking for it in every turn, which costs more than a receive of a known size.
 template <transferable T, class Token = use_await_t>
 auto receive_all(const communicator& over, std::vector<T>& objects, address from,
-                               Token&& token = Token()) {
+                 Token&& token = Token()) {
     static_assert(!std::is_same_v<T, bool>, "std::vector<bool> is not an array");
     internal::call_arguments a(over, internal::kind::receive_all);
     a.into = internal::memory_of(std::span<T>());
@@ -82,8 +80,8 @@ auto probe(const communicator& over, address from, Token&& token = Token()) {
 // messages to each other at once must not wait for their sends first: this does both. Completes
 // when both have ended. No stop ends it, and its sender has no set_stopped.
 template <readable_memory Out, writable_memory In, class Token = use_await_t>
-auto send_receive(const communicator& over, Out&& objects, address to, In&& into,
-                                address from, Token&& token = Token()) {
+auto send_receive(const communicator& over, Out&& objects, address to, In&& into, address from,
+                  Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::send_receive);
     a.from = internal::memory_of(internal::span_of(objects));
     a.to_rank = to.rank;

@@ -85,10 +85,9 @@ namespace coppice::mpi {
 template <class Range>
 concept readable_memory =
     internal::lasting_range<Range> && transferable<std::remove_const_t<internal::object_of<Range>>>;
-// The same, and its objects can be written.
+// Readable memory whose objects can be written, too.
 template <class Range>
-concept writable_memory =
-    readable_memory<Range> && !std::is_const_v<internal::object_of<Range>>;
+concept writable_memory = readable_memory<Range> && !std::is_const_v<internal::object_of<Range>>;
 // Types that have reductions: integers and floating-point numbers, but no characters and no bool.
 template <class T>
 concept reducible = internal::element_of<T>() != internal::element::bytes;

@@ -71,8 +71,7 @@ public:
         const completion_env env = execution::get_env(done);
         running& request = request_.construct(arguments_, done);
         if (request.begin(env.query(get_stop_token),
-                          static_cast<time_point>(
-                              env.query(execution::get_deadline))))
+                          static_cast<time_point>(env.query(execution::get_deadline))))
             request.deliver();
     }
     // Called by a thread that blocks.

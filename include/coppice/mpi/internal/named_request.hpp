@@ -73,12 +73,12 @@ private:
 };
 
 inline constexpr const char* names_of_kinds[] = {
-    "send",   "receive",    "send_receive", "receive", "probe",   "barrier", "broadcast",
-    "reduce", "all_reduce", "gather",       "scatter", "all_to_all"};
+    "send",      "receive", "send_receive", "receive", "probe",   "barrier",
+    "broadcast", "reduce",  "all_reduce",   "gather",  "scatter", "all_to_all"};
 
 template <kind K>
-inline constexpr bool has_envelope = K == kind::receive || K == kind::send_receive ||
-                                     K == kind::receive_all || K == kind::probe;
+inline constexpr bool has_envelope =
+    K == kind::receive || K == kind::send_receive || K == kind::receive_all || K == kind::probe;
 
 template <kind K>
 class named_request : public call_request {

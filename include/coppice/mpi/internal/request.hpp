@@ -1,8 +1,8 @@
 // request: one operation of MPI on its way through the engine.
 #pragma once
 // begin() posts the request, or starts it at once on the owner. From then on everything happens on
-// the owner: start() makes the call, which may complete at once; otherwise its handles are tested in
-// every turn. A stop or a deadline cancels a request that can be canceled, and the request ends
+// the owner: start() makes the call, which may complete at once; otherwise its handles are tested
+// in every turn. A stop or a deadline cancels a request that can be canceled, and the request ends
 // when MPI says whether the cancel or the message came first.
 
 #include <coppice/io/internal/stop_relay.hpp>
