@@ -83,14 +83,14 @@ public:
 private:
     template <class F>
     struct called : operation {
-        explicit called(F& f) noexcept
+        explicit called(F& to_call) noexcept
             : operation([](operation* op) noexcept {
                   called& self = *static_cast<called*>(op);
-                  (*self.f)();
+                  (*self.called_function)();
                   self.done.set();
               }),
-              f(&f) {}
-        F* f;
+              called_function(&to_call) {}
+        F* called_function;
         block_latch done;
     };
     // In the order in which they ended.
