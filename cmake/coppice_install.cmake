@@ -22,6 +22,9 @@ coppice_install_library(coppice coppiceTargets)
 if(COPPICE_TLS)
     coppice_install_library(coppice_tls coppiceTlsTargets)
 endif()
+if(COPPICE_MPI)
+    coppice_install_library(coppice_mpi coppiceMpiTargets)
+endif()
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/coppiceConfig.cmake.in coppiceConfig.cmake
     INSTALL_DESTINATION ${coppice_package_dir} NO_SET_AND_CHECK_MACRO)
@@ -59,6 +62,14 @@ if(COPPICE_TLS)
     endif()
     configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice_tls.pc.in coppice_tls.pc @ONLY)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice_tls.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endif()
+if(COPPICE_MPI)
+    list(TRANSFORM MPI_CXX_INCLUDE_DIRS PREPEND " -I" OUTPUT_VARIABLE coppice_pc_mpi_flags)
+    list(JOIN coppice_pc_mpi_flags "" coppice_pc_mpi_flags)
+    list(JOIN MPI_CXX_LIBRARIES " " coppice_pc_mpi)
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice_mpi.pc.in coppice_mpi.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice_mpi.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endif()
 

@@ -22,6 +22,11 @@
 #include <coppice/tls.hpp>
 #endif
 
+// The component mpi, likewise.
+#if defined(COPPICE_WITH_MPI) && __has_include(<coppice/mpi.hpp>)
+#include <coppice/mpi.hpp>
+#endif
+
 // A library that was built without http: CMake says so, and does not install its headers.
 #if !defined(COPPICE_WITHOUT_HTTP) && __has_include(<coppice/http.hpp>)
 #include <coppice/http.hpp>

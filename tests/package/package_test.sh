@@ -40,8 +40,11 @@ ok "library and package files are installed"
 
 # All headers are installed, except the model checker's half of the seam and those of a component
 # that was not built, and no other file.
-left_out='/coppice/(none)'
-[ -e "$prefix/$libdir/libcoppice_tls.a" ] || left_out='/coppice/tls(/|\.hpp)'
+left_out='/coppice/(none'
+for component in tls mpi; do
+    [ -e "$prefix/$libdir/libcoppice_$component.a" ] || left_out+="|$component(/|\\.hpp)"
+done
+left_out+=')'
 (cd "$source/include" && find . -name '*.hpp' ! -name '*_model.hpp' |
     { grep -vE "$left_out" || true; } | sort) >"$work/expected"
 (cd "$prefix/include" && find . -type f | sort) >"$work/installed"
@@ -85,6 +88,13 @@ if [ -e "$prefix/$libdir/libcoppice_tls.a" ]; then
         $(pkg-config --cflags --libs coppice_tls) -o '$work/tls/by_pkg_config'"
     [ "$("$work/tls/by_pkg_config")" = "refused" ] || fail "coppice_tls.pc builds a wrong program"
     ok "find_package(coppice COMPONENTS tls) and pkg-config coppice_tls build and run a program"
+fi
+
+if [ -e "$prefix/$libdir/libcoppice_mpi.a" ]; then
+    quietly cmake -S "$source/tests/package/consumer_mpi" -B "$work/mpi" -G Ninja \
+        -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
+    quietly cmake --build "$work/mpi"
+    ok "find_package(coppice COMPONENTS mpi) builds a program"
 fi
 
 for flags in "-fno-rtti -DNDEBUG" "-std=c++23 -O2 -flto -march=native"; do

@@ -345,6 +345,7 @@ inline constexpr unmodelled edges_without_model[] = {
     {"context.guard",
      "a count whose last decrement is seen by an acquire: the shape of seam.message"},
     {"contract.owner", "the last of several decrements deletes: the shape of seam.message"},
+    {"engine.ring", "a count that a futex compares, beside the mailbox: the shape of seam.futex"},
     {"process_timer.delivered",
      "a flag that is taken back after the stop is shown: the shape of seam.message"},
     {"signals.list", "a list that only grows, published and read: the shape of seam.message"},

@@ -139,6 +139,8 @@ inline constexpr seam seams[] = {
     {"task", "exec/internal/refused_await.hpp", "the messages of what cannot be awaited"},
     {"task", "exec/internal/starting.hpp", "starts without growing the stack"},
     {"task", "exec/internal/stop_registration.hpp", "no cost for unstoppable waiters"},
+    {"mpi", "io/internal/mailbox.hpp", "hands requests to the thread that calls MPI"},
+    {"mpi", "io/internal/stop_relay.hpp", "carries a stop to that thread"},
     {"tls", "io/internal/record_memory.hpp", "memory for records, which http needs too"},
     {"tls", "token/internal/completion_env.hpp", "what a waiter tells its operation"},
     {"token", "exec/internal/allocate.hpp", "which allocator an operation takes"},

@@ -14,6 +14,12 @@
 
 namespace coppice::internal {
 
+// True if a stop may end the operation as stopped in this environment. An initiation says by
+// `never_stops` that nothing ends its operation early, so its sender does not send set_stopped.
+template <class Initiation, class Env>
+inline constexpr bool may_end_by_stop =
+    may_be_stopped<Env> && !requires { typename Initiation::never_stops; };
+
 // The operation state of the connected sender.
 template <class Initiation, class Errors, class Rcvr, class... R>
 class sent_operation final : initiated_state<Initiation, R...> {
@@ -45,7 +51,7 @@ private:
         execution::set_value(static_cast<Rcvr&&>(self.rcvr_), static_cast<R&&>(results)...);
     }
     void failed(std::error_code error) noexcept {
-        if constexpr (may_be_stopped<env_type>) {
+        if constexpr (may_end_by_stop<Initiation, env_type>) {
             if (this->env().stopped_by(error)) {
                 execution::set_stopped(static_cast<Rcvr&&>(rcvr_));
                 return;
@@ -163,7 +169,8 @@ public:
         using error = execution::set_error_t(std::error_code);
         if constexpr (!Errors::throws) {
             return execution::completion_signatures<value>();
-        } else if constexpr ((may_be_stopped<Env> && ...)) {
+        } else if constexpr ((may_end_by_stop<Initiation, Env> && ...) &&
+                             !requires { typename Initiation::never_stops; }) {
             return execution::completion_signatures<value, error, execution::set_stopped_t()>();
         } else {
             return execution::completion_signatures<value, error>();
@@ -184,7 +191,7 @@ private:
         if constexpr (!Errors::throws || std::is_void_v<Promise>) {
             return false;
         } else {
-            return may_be_stopped<execution::env_of_t<Promise>> &&
+            return may_end_by_stop<Initiation, execution::env_of_t<Promise>> &&
                    requires(Promise& promise) { promise.unhandled_stopped(); };
         }
     }

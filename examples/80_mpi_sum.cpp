@@ -1,0 +1,36 @@
+// Each process sums its part of a range, and all get the whole sum by a collective in a task.
+// mpiexec -n 4 example_80_mpi_sum
+#include <coppice/execution.hpp>
+#include <coppice/mpi.hpp>
+#include <coppice/task.hpp>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+namespace mpi = coppice::mpi;
+
+coppice::task<> sum(const mpi::communicator& world) {
+    constexpr std::int64_t last = 1'000'000;
+    std::array<std::int64_t, 1> mine{0};
+    std::array<std::int64_t, 1> all{0};
+    for (std::int64_t i = 1 + world.rank(); i <= last; i += world.size()) mine[0] += i;
+    co_await mpi::all_reduce(world, mine, all, mpi::reduction::sum);
+
+    // Rank 0 tells the last rank, which answers; a job of one process leaves that out.
+    std::array<std::int64_t, 1> answer = all;
+    const int other = world.size() - 1;
+    if (world.rank() == 0 && other != 0) {
+        co_await mpi::send(world, all, {other, 1});
+        co_await mpi::receive(world, answer, {other, 2});
+    } else if (world.rank() == other && other != 0) {
+        co_await mpi::receive(world, answer, {0, 1});
+        co_await mpi::send(world, answer, {0, 2});
+    }
+    if (world.rank() == 0) std::printf("the sum is %lld\n", static_cast<long long>(answer[0]));
+}
+
+int main() {
+    mpi::environment environment;
+    coppice::this_thread::sync_wait(sum(environment.world()));
+}

@@ -1,0 +1,9 @@
+// MPI: messages and collectives between processes, as operations. An optional component.
+#pragma once
+
+#include <coppice/mpi/call.hpp>
+#include <coppice/mpi/collective.hpp>
+#include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/environment.hpp>
+#include <coppice/mpi/error.hpp>
+#include <coppice/mpi/message.hpp>

@@ -1,0 +1,104 @@
+// communicator: the processes that operations are between.
+#pragma once
+
+#include <coppice/base/internal/check.hpp>
+#include <coppice/mpi/internal/engine.hpp>
+
+#include <mpi.h>
+#include <cstddef>
+#include <utility>
+
+namespace coppice::mpi {
+
+class environment;
+class communicator;
+
+namespace internal {
+
+struct communicator_access;
+
+}  // namespace internal
+
+// The other end of a message: a rank of the communicator, and a tag from 0 to at least 32767, which
+// both ends give. A receive may take messages of any_source and of any_tag.
+struct address {
+    int rank;     // from 0 to the communicator's size - 1, or any_source
+    int tag = 0;  // from 0, or any_tag
+};
+inline constexpr int any_source = MPI_ANY_SOURCE;
+inline constexpr int any_tag = MPI_ANY_TAG;
+
+// What is known of a message that has come.
+struct envelope {
+    int source;
+    int tag;
+    std::size_t count;  // in objects of the receiver's type
+};
+
+// A group of processes, numbered from 0, whose messages no other communicator receives.
+//
+// Operations on one communicator start in the order in which their functions are called, if these
+// calls are ordered. All processes must start collective operations on it in the same order.
+//
+// Threads: any may start operations, concurrently. Lifetime: the environment outlives it, and it
+// outlives its operations. Moved from: empty; only assignment and destruction are allowed.
+class communicator {
+public:
+    communicator(communicator&& other) noexcept
+        : engine_(std::exchange(other.engine_, nullptr)),
+          handle_(other.handle_),
+          rank_(other.rank_),
+          size_(other.size_),
+          is_ours_(other.is_ours_) {}
+    communicator& operator=(communicator&& other) noexcept {
+        std::swap(engine_, other.engine_);
+        std::swap(handle_, other.handle_);
+        std::swap(rank_, other.rank_);
+        std::swap(size_, other.size_);
+        std::swap(is_ours_, other.is_ours_);
+        return *this;
+    }
+    // Frees the communicator, unless it is the world.
+    ~communicator();
+
+    // Return the number of this process, and how many there are.
+    int rank() const noexcept { return rank_; }
+    int size() const noexcept { return size_; }
+
+    // Makes a communicator of the same processes. Collective: every process calls it. Blocks: until
+    // all have called it, and the environment's other operations with it; call it while a program
+    // starts. Errors: std::system_error. Threads: any but the environment's own.
+    communicator duplicate() const;
+    // Makes a communicator of the processes that give the same color, which is 0 or more, ordered
+    // by key and then by rank. Collective. Blocks, errors, and threads are those of duplicate().
+    communicator split(int color, int key = 0) const;
+
+    // Returns MPI's handle, for call().
+    MPI_Comm native_handle() const noexcept { return handle_; }
+
+private:
+    friend environment;
+    friend internal::communicator_access;
+    communicator(internal::engine& owner, MPI_Comm handle, bool is_ours);
+    template <class Make>
+    communicator made_by(Make make, const char* what) const;
+
+    internal::engine* engine_;
+    MPI_Comm handle_;
+    int rank_ = 0;
+    int size_ = 0;
+    bool is_ours_;  // not the world: freed at the end
+};
+
+namespace internal {
+
+struct communicator_access {
+    static engine& owner(const communicator& c) noexcept {
+        COPPICE_CHECK(c.engine_ != nullptr, "mpi: the communicator was moved from");
+        return *c.engine_;
+    }
+};
+
+}  // namespace internal
+
+}  // namespace coppice::mpi

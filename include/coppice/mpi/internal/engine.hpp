@@ -1,0 +1,150 @@
+// engine: the thread that makes all calls of MPI, and what it waits for; the base of environment.
+#pragma once
+// One thread, the owner, initializes MPI, makes every call, and ends MPI. So the room needs no more
+// than MPI_THREAD_FUNNELED. Other threads post their requests to it, in order, and the owner keeps
+// what has started in a flat array that it passes to MPI_Testsome:
+//
+//   turn     runs what was posted, tests the array, looks for messages that a probe waits for,
+//            ends what has passed its deadline
+//   spin     after a turn in which nothing ended, yields and goes on, for spin_time
+//   doze     then sleeps between turns, from doze_min up to doze_max; a post wakes it
+//   sleep    without anything outstanding, sleeps until a post
+//
+// MPI has nothing to sleep on, so a message for a process that dozes waits for at most doze_max.
+
+#include <coppice/base/clock.hpp>
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/io/internal/mailbox.hpp>
+#include <coppice/mpi/internal/namespaces.hpp>
+#include <coppice/token/block_latch.hpp>
+
+#include <mpi.h>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace coppice::mpi::internal {
+
+// What the owner runs once it has arrived.
+struct operation {
+    using function = void (*)(operation*) noexcept;
+    explicit operation(function f) noexcept : complete(f) {}
+    operation* next = nullptr;
+    function complete;
+};
+
+class request;
+
+class engine : immovable {
+public:
+    // Starts the owner, and MPI. Blocks: until MPI is initialized. Errors: std::system_error if MPI
+    // cannot be initialized, or is used by a program in a way that leaves no place for the owner.
+    engine();
+    // Ends what can be canceled, waits for the rest, and ends MPI.
+    ~engine();
+
+    // Returns true on the owner.
+    bool is_current() const noexcept;
+    // Runs the operation on the owner. Threads: any. Blocks: never.
+    void post(operation& op) noexcept;
+    // Calls f() on the owner, and waits for it. Threads: any.
+    template <class F>
+    void run(F f) noexcept {
+        if (is_current()) {
+            f();
+            return;
+        }
+        called<F> call(f);
+        post(call);
+        call.done.wait();
+    }
+    // Waits for `done` in place of a token that blocks.
+    void drive(block_latch& done) noexcept;
+    // Returns what MPI_Init_thread has provided.
+    int thread_level() const noexcept { return level_; }
+
+    // The rest is called by requests on the owner.
+    // Returns true if a request may start before this returns: nothing that was posted before waits
+    // to be started, and this turn has not started too many.
+    bool may_start_here() noexcept;
+    bool is_ending() const noexcept { return ending_; }
+    // Make sure that two handles can be added; false: no memory.
+    bool reserve() noexcept;
+    // Adds a handle of the request that has not completed.
+    void add(request& owner, int which, MPI_Request handle) noexcept;
+    // Tries the request's start again in every turn.
+    void add_polled(request& r) noexcept;
+    // Ends the request, which listens for a deadline, soon after that time.
+    void expect(time_point deadline) noexcept;
+    void cancel(const request& owner, int which) noexcept;
+
+private:
+    template <class F>
+    struct called : operation {
+        explicit called(F& to_call) noexcept
+            : operation([](operation* op) noexcept {
+                  called& self = *static_cast<called*>(op);
+                  (*self.called_function)();
+                  self.done.set();
+              }),
+              called_function(&to_call) {}
+        F* called_function;
+        block_latch done;
+    };
+    // In the order in which they ended.
+    struct ended_requests {
+        void add(request& r) noexcept;
+        bool complete() noexcept;
+        request* first = nullptr;
+        request** last = &first;
+    };
+    struct slot {
+        request* owner;
+        int which;
+    };
+    static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the two below
+    static constexpr std::int64_t doze_min = 10'000;
+    static constexpr std::int64_t doze_max = 1'000'000;
+    static constexpr int starts_max = 64;  // that complete in place, in one turn
+
+    void serve() noexcept;
+    bool initialize() noexcept;
+    void work() noexcept;
+    bool turn() noexcept;
+    bool test() noexcept;
+    bool look() noexcept;
+    void note(std::size_t at, const MPI_Status& status, int error, ended_requests& ended) noexcept;
+    void compact() noexcept;
+    void expire() noexcept;
+    void rest(std::int64_t now) noexcept;
+    void sleep_until(std::int64_t nanoseconds) noexcept;
+    bool is_idle() const noexcept { return handles_.empty() && polled_.empty(); }
+    template <class F>
+    void for_each_request(F f) noexcept;
+
+    io::internal::mailbox<operation> mail_;
+    // Counts the rings of posts that found the owner asleep. Written by them, read by the owner.
+    atomic<std::uint32_t> bell_{0};
+    // Used by the owner only.
+    operation* taken_ = nullptr;  // posted, taken, and not yet run
+    std::vector<MPI_Request> handles_;
+    std::vector<slot> slots_;  // of the handle with the same index
+    std::vector<int> indices_;
+    std::vector<MPI_Status> statuses_;
+    std::vector<request*> polled_;
+    time_point earliest_ = time_point::max();
+    std::int64_t idle_since_ = 0;
+    std::int64_t doze_ = doze_min;
+    int starts_left_ = starts_max;
+    bool ending_ = false;
+    // Written before the constructor returns.
+    int level_ = 0;
+    int failure_ = 0;
+    bool is_ours_ = false;  // we initialized MPI, so we end it
+    block_latch ready_;
+    std::thread thread_;
+};
+
+}  // namespace coppice::mpi::internal

@@ -1,0 +1,78 @@
+// request: one operation of MPI on its way through the engine.
+#pragma once
+// begin() posts the request, or starts it at once on the owner. From then on everything happens on
+// the owner: start() makes the call, which may complete at once; otherwise its handles are tested
+// in every turn. A stop or a deadline cancels a request that can be canceled, and the request ends
+// when MPI says whether the cancel or the message came first.
+
+#include <coppice/io/internal/stop_relay.hpp>
+#include <coppice/mpi/internal/engine.hpp>
+#include <coppice/mpi/internal/namespaces.hpp>
+
+#include <mpi.h>
+#include <cstddef>
+#include <system_error>
+
+namespace coppice::mpi::internal {
+
+class request : operation, io::internal::stop_relay<engine, operation> {
+    using relay = io::internal::stop_relay<engine, operation>;
+    friend engine;
+
+public:
+    // Starts the request. Returns true if it has ended; completed() will then not be called.
+    // Otherwise completed() is called on the owner, possibly before this returns. Threads: any.
+    [[nodiscard]] bool begin(inplace_stop_token token, time_point deadline) noexcept;
+    std::error_code error() const noexcept { return error_; }
+    // Returns true if it ended because of a stop request or its deadline.
+    bool stopped() const noexcept { return stopped_ && is_canceled_; }
+
+    request* next_ended = nullptr;  // used by the engine
+
+protected:
+    enum class [[nodiscard]] outcome { started, failed, again };
+    // Handles of the same request: the first is the one that can be canceled.
+    struct handles {
+        MPI_Request each[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+        int returned = MPI_SUCCESS;  // by the call, if it failed
+    };
+
+    request(engine& owner, bool can_cancel) noexcept
+        : operation(&launch_posted), engine_(&owner), can_cancel_(can_cancel) {}
+    ~request() = default;
+
+    // Makes the call on the owner; `again` asks to be called in the next turn too.
+    virtual outcome start(handles& made) noexcept = 0;
+    // Keeps what the status of the first handle says.
+    virtual void keep(const MPI_Status&) noexcept {}
+    // Called on the owner as the last access; may destroy the request.
+    virtual void completed() noexcept = 0;
+    void fail(std::error_code error) noexcept { error_ = error; }
+
+private:
+    bool launch() noexcept;
+    bool try_start() noexcept;
+    void track(handles& made) noexcept;
+    bool is_over() const noexcept { return waiting_ == 0 && !is_polled_; }
+    void note(int which, const MPI_Status& status, int returned) noexcept;
+    void end_canceled() noexcept;
+    void ended() noexcept;
+    void interrupt() noexcept;
+    static void launch_posted(operation* op) noexcept;
+    static void interrupt_relayed(relay& r) noexcept;
+    static void complete_relayed(relay& r) noexcept { static_cast<request&>(r).completed(); }
+
+    engine* engine_;
+    inplace_stop_token token_;
+    time_point deadline_ = time_point::max();
+    std::error_code error_;
+    std::size_t index_[2] = {0, 0};  // in the engine's array, kept by the engine
+    int waiting_ = 0;                // handles that have not completed
+    bool can_cancel_;
+    bool is_polled_ = false;
+    bool stopped_ = false;      // by a stop or a deadline, not by the end of the environment
+    bool interrupted_ = false;  // told to end
+    bool is_canceled_ = false;
+};
+
+}  // namespace coppice::mpi::internal

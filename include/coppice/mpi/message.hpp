@@ -1,0 +1,95 @@
+// send, receive, send_receive, probe: messages between two processes.
+#pragma once
+// Every operation takes a completion token last, as those of io do. It allocates nothing, beyond
+// what the token and MPI allocate; its memory must stay until it has completed. Errors are those of
+// mpi_category(), and value_too_large for more than 2^31 - 1 numbers or bytes.
+
+#include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/internal/element.hpp>
+#include <coppice/mpi/internal/initiation.hpp>
+#include <coppice/mpi/internal/named_request.hpp>
+
+#include <exception>
+#include <vector>
+
+namespace coppice::mpi {
+
+// Sends the objects to a process. Completes when the memory may be used again; the message may
+// still be on its way. A large message waits for its receive. No stop ends it, and its sender has
+// no set_stopped.
+template <readable_memory Range, class Token = use_await_t>
+auto send(const communicator& over, Range&& objects, address to, Token&& token = Token()) {
+    internal::call_arguments a(over, internal::kind::send);
+    a.from = internal::memory_of(internal::span_of(objects));
+    a.to_rank = to.rank;
+    a.to_tag = to.tag;
+    return internal::initiate<internal::named_request<internal::kind::send>>(
+        a, static_cast<Token&&>(token));
+}
+
+// Receives a message of at most so many objects. Messages of one process with one tag arrive in the
+// order in which they were sent. A stop or a deadline ends it if no message has matched it, and
+// then nothing is lost: the next receive takes the message. If one has matched, it is received, and
+// the stop has no effect. Errors: truncated, if the message is longer; its rest is lost.
+template <writable_memory Range, class Token = use_await_t>
+auto receive(const communicator& over, Range&& objects, address from, Token&& token = Token()) {
+    internal::call_arguments a(over, internal::kind::receive);
+    a.into = internal::memory_of(internal::span_of(objects));
+    a.source = from;
+    return internal::initiate<internal::named_request<internal::kind::receive>>(
+        a, static_cast<Token&&>(token));
+}
+
+// Receives a message of any size, and makes `objects` as long as it is. Stops as receive().
+// Errors: not_enough_memory; the message has not been taken then. Cost: the vector's memory. It is
+// found by looking for it in every turn, which costs more than a receive of a known size.
+template <transferable T, class Token = use_await_t>
+auto receive_all(const communicator& over, std::vector<T>& objects, address from,
+                 Token&& token = Token()) {
+    static_assert(!std::is_same_v<T, bool>, "std::vector<bool> is not an array");
+    internal::call_arguments a(over, internal::kind::receive_all);
+    a.into = internal::memory_of(std::span<T>());
+    a.source = from;
+    a.container = &objects;
+    a.resize = [](void* container, std::size_t count, internal::memory& into) noexcept {
+        std::vector<T>& v = *static_cast<std::vector<T>*>(container);
+        try {
+            v.resize(count);
+        } catch (const std::exception&) {
+            return false;
+        }
+        into = internal::memory_of(std::span<T>(v));
+        return true;
+    };
+    return internal::initiate<internal::named_request<internal::kind::receive_all>>(
+        a, static_cast<Token&&>(token));
+}
+
+// Waits for a message, and tells where it is from and how many objects of type T it has. Does not
+// take it: of two receivers that were told of it, one takes it. A stop or a deadline ends it.
+template <transferable T, class Token = use_await_t>
+auto probe(const communicator& over, address from, Token&& token = Token()) {
+    internal::call_arguments a(over, internal::kind::probe);
+    a.into = internal::memory_of(std::span<T>());
+    a.source = from;
+    return internal::initiate<internal::named_request<internal::kind::probe>>(
+        a, static_cast<Token&&>(token));
+}
+
+// Sends to one process, and receives from one, which may be another. Two processes that send large
+// messages to each other at once must not wait for their sends first: this does both. Completes
+// when both have ended. No stop ends it, and its sender has no set_stopped.
+template <readable_memory Out, writable_memory In, class Token = use_await_t>
+auto send_receive(const communicator& over, Out&& objects, address to, In&& into, address from,
+                  Token&& token = Token()) {
+    internal::call_arguments a(over, internal::kind::send_receive);
+    a.from = internal::memory_of(internal::span_of(objects));
+    a.to_rank = to.rank;
+    a.to_tag = to.tag;
+    a.into = internal::memory_of(internal::span_of(into));
+    a.source = from;
+    return internal::initiate<internal::named_request<internal::kind::send_receive>>(
+        a, static_cast<Token&&>(token));
+}
+
+}  // namespace coppice::mpi

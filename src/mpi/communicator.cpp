@@ -1,0 +1,58 @@
+// Communicators, and the end of a job.
+#include <coppice/mpi/communicator.hpp>
+
+#include <coppice/mpi/environment.hpp>
+
+#include "starting.hpp"
+
+#include <cstdlib>
+#include <system_error>
+
+namespace coppice::mpi {
+
+communicator::communicator(internal::engine& owner, MPI_Comm handle, bool is_ours)
+    : engine_(&owner), handle_(handle), is_ours_(is_ours) {
+    owner.run([this]() noexcept {
+        ::MPI_Comm_rank(handle_, &rank_);
+        ::MPI_Comm_size(handle_, &size_);
+    });
+}
+
+communicator::~communicator() {
+    if (engine_ == nullptr || !is_ours_) return;
+    engine_->run([this]() noexcept { ::MPI_Comm_free(&handle_); });
+}
+
+// The call is made by the owner: what was started before has then started in MPI's order too.
+template <class Make>
+communicator communicator::made_by(Make make, const char* what) const {
+    internal::engine& owner = internal::communicator_access::owner(*this);
+    COPPICE_CHECK(!owner.is_current(),
+                  "mpi: duplicate() and split() block; call them on another thread");
+    MPI_Comm made = MPI_COMM_NULL;
+    std::error_code error;
+    owner.run([&made, &error, make]() noexcept { error = internal::error_of(make(&made)); });
+    if (error) throw std::system_error(error, what);
+    return communicator(owner, made, true);
+}
+
+communicator communicator::duplicate() const {
+    const MPI_Comm from = handle_;
+    return made_by([from](MPI_Comm* to) noexcept { return ::MPI_Comm_dup(from, to); },
+                   "mpi::communicator::duplicate");
+}
+
+communicator communicator::split(int color, int key) const {
+    COPPICE_CHECK(color >= 0, "mpi::communicator::split: the color must be 0 or more");
+    const MPI_Comm from = handle_;
+    return made_by([from, color,
+                    key](MPI_Comm* to) noexcept { return ::MPI_Comm_split(from, color, key, to); },
+                   "mpi::communicator::split");
+}
+
+void environment::abort(int status) noexcept {
+    engine_.run([status]() noexcept { ::MPI_Abort(MPI_COMM_WORLD, status); });
+    std::abort();  // MPI_Abort does not return
+}
+
+}  // namespace coppice::mpi

@@ -1,0 +1,291 @@
+// The owner of MPI: how it starts, what it does in a turn, and how it rests.
+#include <coppice/mpi/internal/engine.hpp>
+
+#include <coppice/base/internal/check.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/mpi/internal/request.hpp>
+
+#include "starting.hpp"
+
+#include <sched.h>
+#include <algorithm>
+#include <exception>
+#include <system_error>
+
+namespace coppice::mpi::internal {
+
+namespace {
+
+thread_local const engine* engine_here = nullptr;
+
+std::int64_t count_of(time_point t) noexcept {
+    return t.time_since_epoch().count();
+}
+
+}  // namespace
+
+engine::engine() : thread_([this] { serve(); }) {
+    ready_.wait();
+    if (failure_ == MPI_SUCCESS) return;
+    thread_.join();
+    throw std::system_error(error_of(failure_),
+                            "mpi::environment: cannot use MPI. A program that initializes MPI "
+                            "itself asks for MPI_THREAD_MULTIPLE");
+}
+
+engine::~engine() {
+    COPPICE_CHECK(!is_current(), "mpi::environment ends on its own thread: end it in main()");
+    run([this]() noexcept { ending_ = true; });
+    thread_.join();
+}
+
+bool engine::is_current() const noexcept {
+    return engine_here == this;
+}
+
+void engine::post(operation& op) noexcept {
+    if (mail_.push(op) == decltype(mail_)::pushed::quietly) return;
+    // edge engine.ring (release): the push that found the owner asleep
+    bell_.fetch_add(1, release);
+    futex_wake_one(bell_);
+}
+
+void engine::drive(block_latch& done) noexcept {
+    COPPICE_CHECK(done.is_set() || !is_current(),
+                  "mpi: blocked on the thread that completes the operation; await it instead");
+    done.wait();
+}
+
+bool engine::may_start_here() noexcept {
+    if (!is_current() || taken_ != nullptr || mail_.has_mail() || starts_left_ == 0) return false;
+    --starts_left_;
+    return true;
+}
+
+bool engine::initialize() noexcept {
+    int is_initialized = 0;
+    ::MPI_Initialized(&is_initialized);
+    if (is_initialized != 0) {
+        failure_ = ::MPI_Query_thread(&level_);
+        if (failure_ == MPI_SUCCESS && level_ != MPI_THREAD_MULTIPLE) failure_ = MPI_ERR_OTHER;
+    } else {
+        failure_ = ::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level_);
+        is_ours_ = failure_ == MPI_SUCCESS;
+    }
+    if (failure_ != MPI_SUCCESS) return false;
+    ::MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    ::MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    return true;
+}
+
+void engine::serve() noexcept {
+    engine_here = this;
+    const bool works = initialize();
+    const bool is_ours = is_ours_;
+    ready_.set();  // after a failure the engine may be gone
+    if (!works) return;
+    work();
+    if (is_ours) ::MPI_Finalize();
+}
+
+void engine::work() noexcept {
+    while (true) {
+        if (turn()) {
+            idle_since_ = 0;
+            doze_ = doze_min;
+            continue;
+        }
+        if (!is_idle()) {
+            rest(count_of(monotonic_clock().now()));
+        } else if (!ending_) {
+            sleep_until(count_of(time_point::max()));
+        } else if (!mail_.has_mail()) {
+            return;
+        }
+    }
+}
+
+// Something is outstanding, and nothing has happened in this turn.
+void engine::rest(std::int64_t now) noexcept {
+    if (idle_since_ == 0) idle_since_ = now;
+    if (now - idle_since_ < spin_time) {
+        ::sched_yield();  // another process of the job may share the core
+        return;
+    }
+    sleep_until(std::min(now + doze_, count_of(earliest_)));
+    doze_ = std::min(2 * doze_, doze_max);
+}
+
+void engine::sleep_until(std::int64_t nanoseconds) noexcept {
+    // A ring that is counted here was for a push that came before, so the mailbox refuses to sleep.
+    // A later ring changes the word, so the futex does not sleep.
+    // edge engine.ring (acquire): the push that was rung for
+    const std::uint32_t rung = bell_.load(acquire);
+    if (!mail_.sleep()) return;
+    if (nanoseconds == count_of(time_point::max())) {
+        futex_wait(bell_, rung);
+    } else {
+        futex_wait_until(bell_, rung, nanoseconds);
+    }
+}
+
+// Returns true if anything was posted or has ended.
+bool engine::turn() noexcept {
+    starts_left_ = starts_max;
+    taken_ = mail_.take();
+    bool did = taken_ != nullptr;
+    while (taken_ != nullptr) {
+        operation* const op = taken_;
+        taken_ = op->next;
+        op->complete(op);
+    }
+    if (ending_) {
+        for_each_request([](request& r) noexcept { r.interrupt(); });
+    } else if (earliest_ != time_point::max() && earliest_ <= monotonic_clock().now()) {
+        expire();
+    }
+    did = test() || did;
+    return look() || did;
+}
+
+template <class F>
+void engine::for_each_request(F f) noexcept {
+    for (const slot& s : slots_) f(*s.owner);
+    for (request* const r : polled_) f(*r);
+}
+
+void engine::expect(time_point deadline) noexcept {
+    earliest_ = std::min(earliest_, deadline);
+}
+
+void engine::expire() noexcept {
+    const time_point now = monotonic_clock().now();
+    earliest_ = time_point::max();
+    for_each_request([this, now](request& r) noexcept {
+        if (!r.can_cancel_ || r.interrupted_) return;
+        if (r.deadline_ > now) {
+            expect(r.deadline_);
+        } else {
+            r.stopped_ = true;
+            r.interrupt();
+        }
+    });
+}
+
+// Grows by doubling, so that a program of a steady number of requests does not allocate.
+bool engine::reserve() noexcept {
+    const std::size_t wanted = slots_.size() + polled_.size() + 2;
+    if (wanted <= polled_.capacity()) return true;
+    const std::size_t capacity = std::max<std::size_t>(64, 2 * wanted);
+    try {
+        handles_.reserve(capacity);
+        slots_.reserve(capacity);
+        indices_.resize(capacity);
+        statuses_.resize(capacity);
+        polled_.reserve(capacity);  // the last, because it tells that all are large enough
+        return true;
+    } catch (const std::exception&) {
+        return false;
+    }
+}
+
+void engine::add(request& owner, int which, MPI_Request handle) noexcept {
+    owner.index_[which] = handles_.size();
+    handles_.push_back(handle);
+    slots_.push_back({&owner, which});
+}
+
+void engine::add_polled(request& r) noexcept {
+    polled_.push_back(&r);
+}
+
+void engine::cancel(const request& owner, int which) noexcept {
+    const std::size_t at = owner.index_[which];
+    if (at < slots_.size() && slots_[at].owner == &owner && slots_[at].which == which)
+        ::MPI_Cancel(&handles_[at]);
+}
+
+void engine::note(std::size_t at, const MPI_Status& status, int error,
+                  ended_requests& ended) noexcept {
+    request& owner = *slots_[at].owner;
+    handles_[at] = MPI_REQUEST_NULL;
+    owner.note(slots_[at].which, status, error);
+    if (!owner.is_over()) return;
+    ended.add(owner);
+}
+
+void engine::ended_requests::add(request& r) noexcept {
+    r.next_ended = nullptr;
+    *last = &r;
+    last = &r.next_ended;
+}
+
+// Their completions start further requests, so the arrays must be whole again.
+bool engine::ended_requests::complete() noexcept {
+    const bool some = first != nullptr;
+    for (request* r = first; r != nullptr;) {
+        request& each = *r;
+        r = each.next_ended;
+        each.ended();
+    }
+    return some;
+}
+
+// Returns true if a request has ended.
+bool engine::test() noexcept {
+    if (handles_.empty()) return false;
+    ended_requests ended;
+    int done = 0;
+    const int returned = ::MPI_Testsome(static_cast<int>(handles_.size()), handles_.data(), &done,
+                                        indices_.data(), statuses_.data());
+    if (returned == MPI_SUCCESS || returned == MPI_ERR_IN_STATUS) {
+        if (done <= 0) return false;  // none, or MPI_UNDEFINED
+        for (int i = 0; i != done; ++i) {
+            const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
+            const int error = returned == MPI_SUCCESS ? MPI_SUCCESS : status.MPI_ERROR;
+            note(static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]), status, error,
+                 ended);
+        }
+    } else {  // the implementation does not say which request has failed
+        for (std::size_t at = 0; at != handles_.size(); ++at) {
+            int over = 0;
+            const int error = ::MPI_Test(&handles_[at], &over, statuses_.data());
+            if (error != MPI_SUCCESS || over != 0) note(at, statuses_.front(), error, ended);
+        }
+    }
+    compact();
+    return ended.complete();
+}
+
+void engine::compact() noexcept {
+    std::size_t kept = 0;
+    for (std::size_t at = 0; at != handles_.size(); ++at) {
+        if (handles_[at] == MPI_REQUEST_NULL) continue;
+        handles_[kept] = handles_[at];
+        slots_[kept] = slots_[at];
+        slots_[kept].owner->index_[slots_[kept].which] = kept;
+        ++kept;
+    }
+    handles_.resize(kept);
+    slots_.resize(kept);
+}
+
+// Tries what waits for a message to come. Returns true if a request has ended.
+bool engine::look() noexcept {
+    ended_requests ended;
+    std::size_t kept = 0;
+    for (request* const r : polled_) {
+        if (r->interrupted_) {
+            r->is_polled_ = false;
+            r->end_canceled();
+        } else if (!r->try_start()) {
+            if (r->is_polled_) polled_[kept++] = r;
+            continue;
+        }
+        ended.add(*r);
+    }
+    polled_.resize(kept);
+    return ended.complete();
+}
+
+}  // namespace coppice::mpi::internal

@@ -1,0 +1,115 @@
+// A request on the owner: its start, and its end.
+#include <coppice/mpi/internal/request.hpp>
+
+#include "starting.hpp"
+
+namespace coppice::mpi::internal {
+
+bool request::begin(inplace_stop_token token, time_point deadline) noexcept {
+    token_ = token;
+    deadline_ = deadline;
+    if (engine_->may_start_here()) return launch();
+    engine_->post(*this);
+    return false;
+}
+
+void request::launch_posted(operation* op) noexcept {
+    request& self = *static_cast<request*>(op);
+    if (self.launch()) self.completed();
+}
+
+bool request::launch() noexcept {
+    const bool late =
+        can_cancel_ && (token_.stop_requested() ||
+                        (deadline_ != time_point::max() && deadline_ <= monotonic_clock().now()));
+    if (late || engine_->is_ending()) {
+        stopped_ = late;
+        end_canceled();
+        return true;
+    }
+    if (!engine_->reserve()) {
+        fail(std::make_error_code(std::errc::not_enough_memory));
+        return true;
+    }
+    if (try_start()) return true;
+    if (is_polled_) engine_->add_polled(*this);
+    if (!can_cancel_) return false;
+    if (deadline_ != time_point::max()) engine_->expect(deadline_);
+    relay::listen(*engine_, token_, &interrupt_relayed, &complete_relayed);
+    return false;
+}
+
+// Returns true if the request has ended.
+bool request::try_start() noexcept {
+    handles made;
+    is_polled_ = false;
+    switch (start(made)) {
+        case outcome::again:
+            is_polled_ = true;
+            return false;
+        case outcome::failed:
+            if (!error_) fail(error_of(made.returned));
+            return true;
+        case outcome::started:
+            break;
+    }
+    track(made);
+    return is_over();
+}
+
+// Small messages have often completed when they start: one call finds out, and saves a turn.
+void request::track(handles& made) noexcept {
+    for (int which = 0; which != 2; ++which) {
+        MPI_Request& handle = made.each[which];
+        if (handle == MPI_REQUEST_NULL) continue;
+        ++waiting_;
+        int done = 0;
+        MPI_Status status{};
+        const int returned = ::MPI_Test(&handle, &done, &status);
+        if (returned != MPI_SUCCESS || done != 0) {
+            note(which, status, returned);
+        } else {
+            engine_->add(*this, which, handle);
+        }
+    }
+}
+
+void request::note(int which, const MPI_Status& status, int returned) noexcept {
+    --waiting_;
+    if (returned != MPI_SUCCESS) {
+        if (!error_) fail(error_of(returned));
+        return;
+    }
+    if (which != 0) return;
+    int canceled = 0;
+    if (interrupted_) ::MPI_Test_cancelled(&status, &canceled);
+    if (canceled != 0) {
+        end_canceled();
+    } else {
+        keep(status);
+    }
+}
+
+void request::end_canceled() noexcept {
+    is_canceled_ = true;
+    fail(std::make_error_code(std::errc::operation_canceled));
+}
+
+void request::ended() noexcept {
+    if (relay::settle()) completed();
+}
+
+void request::interrupt_relayed(relay& r) noexcept {
+    request& self = static_cast<request&>(r);
+    self.stopped_ = true;
+    self.interrupt();
+}
+
+// A probe ends in the next turn, and a receive when MPI has decided.
+void request::interrupt() noexcept {
+    if (interrupted_ || !can_cancel_) return;
+    interrupted_ = true;
+    if (!is_polled_ && waiting_ != 0) engine_->cancel(*this, 0);
+}
+
+}  // namespace coppice::mpi::internal

@@ -1,0 +1,135 @@
+// The calls of MPI that requests start.
+#include <coppice/mpi/internal/named_request.hpp>
+
+#include <algorithm>
+#include <climits>
+
+namespace coppice::mpi::internal {
+
+namespace {
+
+MPI_Datatype type_of(element type) noexcept {
+    const MPI_Datatype types[] = {MPI_BYTE,     MPI_INT8_T,  MPI_INT16_T,  MPI_INT32_T,
+                                  MPI_INT64_T,  MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T,
+                                  MPI_UINT64_T, MPI_FLOAT,   MPI_DOUBLE,   MPI_LONG_DOUBLE};
+    return types[static_cast<int>(type)];
+}
+
+MPI_Op operator_of(reduction op) noexcept {
+    const MPI_Op operators[] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX};
+    return operators[static_cast<int>(op)];
+}
+
+int count_of(const memory& m) noexcept {
+    return static_cast<int>(m.count);
+}
+
+// Returns `from`, or MPI's word for memory that is both input and output.
+const void* unless_same(const memory& from, const memory& into) noexcept {
+    return from.data == into.data ? MPI_IN_PLACE : from.data;
+}
+
+}  // namespace
+
+request::outcome call_request::start(handles& made) noexcept {
+    if (std::max(call_.from.count, call_.into.count) > INT_MAX) {
+        fail(std::make_error_code(std::errc::value_too_large));
+        return outcome::failed;
+    }
+    if (call_.what == kind::probe || call_.what == kind::receive_all) {
+        bool found = false;
+        made.returned = look(call_.what == kind::receive_all, made, found);
+        if (made.returned == MPI_SUCCESS && !found) return outcome::again;
+    } else {
+        made.returned =
+            call_.what < kind::barrier ? start_message(made) : start_collective(made.each[0]);
+    }
+    return made.returned == MPI_SUCCESS && !error() ? outcome::started : outcome::failed;
+}
+
+int call_request::start_message(handles& made) noexcept {
+    int returned = MPI_SUCCESS;
+    const int send_at = call_.what == kind::send_receive ? 1 : 0;
+    if (call_.what != kind::send) {
+        returned = ::MPI_Irecv(call_.into.data, count_of(call_.into), type_of(call_.into.type),
+                               call_.source.rank, call_.source.tag, call_.over, &made.each[0]);
+    }
+    if (call_.what == kind::receive || returned != MPI_SUCCESS) return returned;
+    returned = ::MPI_Isend(call_.from.data, count_of(call_.from), type_of(call_.from.type),
+                           call_.to_rank, call_.to_tag, call_.over, &made.each[send_at]);
+    if (returned != MPI_SUCCESS && made.each[0] != MPI_REQUEST_NULL && send_at == 1) {
+        ::MPI_Cancel(&made.each[0]);
+        ::MPI_Wait(&made.each[0], MPI_STATUS_IGNORE);
+    }
+    return returned;
+}
+
+int call_request::start_collective(MPI_Request& made) noexcept {
+    const memory& from = call_.from;
+    const memory& into = call_.into;
+    const MPI_Datatype type = type_of(into.type);
+    const MPI_Comm over = call_.over;
+    const int root = call_.to_rank;
+    int rank = 0, size = 1;
+    ::MPI_Comm_rank(over, &rank);
+    ::MPI_Comm_size(over, &size);
+    switch (call_.what) {
+        case kind::broadcast:
+            return ::MPI_Ibcast(into.data, count_of(into), type, root, over, &made);
+        case kind::reduce:
+            return ::MPI_Ireduce(rank == root ? unless_same(from, into) : from.data, into.data,
+                                 count_of(from), type, operator_of(call_.op), root, over, &made);
+        case kind::all_reduce:
+            return ::MPI_Iallreduce(unless_same(from, into), into.data, count_of(from), type,
+                                    operator_of(call_.op), over, &made);
+        case kind::gather:
+            return ::MPI_Igather(from.data, count_of(from), type, into.data, count_of(from), type,
+                                 root, over, &made);
+        case kind::scatter:
+            return ::MPI_Iscatter(from.data, count_of(into), type, into.data, count_of(into), type,
+                                  root, over, &made);
+        case kind::all_to_all:
+            return ::MPI_Ialltoall(from.data, count_of(from) / size, type, into.data,
+                                   count_of(from) / size, type, over, &made);
+        default:
+            return ::MPI_Ibarrier(over, &made);
+    }
+}
+
+// Looks for a message. `take`: gives the container its size, and starts to receive the message. It
+// is not taken before there is memory, so that a failure loses nothing.
+int call_request::look(bool take, handles& made, bool& found) noexcept {
+    int is_there = 0;
+    MPI_Status status{};
+    int returned =
+        ::MPI_Iprobe(call_.source.rank, call_.source.tag, call_.over, &is_there, &status);
+    if (returned != MPI_SUCCESS || is_there == 0) return returned;
+    keep(status);
+    if (!take) {
+        found = true;
+        return MPI_SUCCESS;
+    }
+    if (!call_.resize(call_.container, seen_.count, call_.into)) {
+        fail(std::make_error_code(std::errc::not_enough_memory));
+        found = true;
+        return MPI_SUCCESS;
+    }
+    MPI_Message message = MPI_MESSAGE_NULL;
+    // Another thread of the program that calls MPI itself may have taken it.
+    returned =
+        ::MPI_Improbe(status.MPI_SOURCE, status.MPI_TAG, call_.over, &is_there, &message, &status);
+    if (returned != MPI_SUCCESS || is_there == 0) return returned;
+    found = true;
+    return ::MPI_Imrecv(call_.into.data, count_of(call_.into), type_of(call_.into.type), &message,
+                        &made.each[0]);
+}
+
+void call_request::keep(const MPI_Status& status) noexcept {
+    if (call_.what >= kind::barrier || call_.what == kind::send) return;
+    int count = 0;
+    ::MPI_Get_count(&status, type_of(call_.into.type), &count);
+    seen_ = {status.MPI_SOURCE, status.MPI_TAG,
+             count < 0 ? 0 : static_cast<std::size_t>(count) / call_.into.unit};
+}
+
+}  // namespace coppice::mpi::internal

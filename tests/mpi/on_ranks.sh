@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Runs a program as the processes of one job, more than there are cores if need be. All run on this
+# machine, over shared memory or the loopback device.
+#
+#   on_ranks.sh MPIEXEC COUNT PROGRAM [ARGUMENT...]
+set -euo pipefail
+
+mpiexec=$1 count=$2
+shift 2
+command -v "$mpiexec" >/dev/null || {
+    echo "mpi: skipped: there is no mpiexec"
+    exit 77
+}
+flags=()
+if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$("$mpiexec" --version 2>&1)"; then
+    # Open MPI refuses to start as root, and more processes than cores, unless it is told.
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    export OMPI_MCA_btl_vader_single_copy_mechanism=none # containers forbid it, with a message
+    flags=(--oversubscribe --mca btl "self,vader" --bind-to none)
+fi
+exec "$mpiexec" "${flags[@]}" -n "$count" "$@"

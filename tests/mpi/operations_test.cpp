@@ -1,0 +1,278 @@
+// The operations of mpi, between the processes of one job; on_ranks.sh runs it on 2 and on 4. Every
+// process runs the same cases in the same order.
+#include <coppice/execution.hpp>
+#include <coppice/mpi/call.hpp>
+#include <coppice/mpi/collective.hpp>
+#include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/environment.hpp>
+#include <coppice/mpi/error.hpp>
+#include <coppice/mpi/message.hpp>
+#include <coppice/task.hpp>
+#include <coppice/token.hpp>
+
+#include <gtest/gtest.h>
+
+#include <allocations.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+namespace ex = coppice::execution;
+namespace mpi = coppice::mpi;
+using coppice::block;
+using coppice::task;
+using std::chrono::milliseconds;
+
+mpi::environment* shared_environment = nullptr;
+const mpi::communicator& world() {
+    return shared_environment->world();
+}
+int next_rank() {
+    return (world().rank() + 1) % world().size();
+}
+int previous_rank() {
+    return (world().rank() + world().size() - 1) % world().size();
+}
+std::size_t job_size() {
+    return static_cast<std::size_t>(world().size());
+}
+
+template <class Sender>
+auto wait_for(Sender&& sender) {
+    return coppice::this_thread::sync_wait(std::forward<Sender>(sender));
+}
+
+template <class Sender, class Env = ex::env<>>
+constexpr bool can_be_stopped = ex::sends_stopped<Sender, Env>;
+
+struct particle {
+    double position[3];
+    std::int32_t id;
+};
+
+TEST(mpi_messages, a_ring_passes_structs_and_tells_source_tag_and_count) {
+    std::vector<particle> out(3, particle{{1, 2, 3}, world().rank()});
+    std::vector<particle> in(5);
+    const auto got = wait_for(ex::when_all(mpi::receive(world(), in, {mpi::any_source, 7}),
+                                           mpi::send(world(), out, {next_rank(), 7})));
+    ASSERT_TRUE(got.has_value());
+    const mpi::envelope e = std::get<0>(*got);
+    EXPECT_EQ(e.source, previous_rank());
+    EXPECT_EQ(e.tag, 7);
+    EXPECT_EQ(e.count, 3u);
+    EXPECT_EQ(in[2].id, previous_rank());
+    EXPECT_EQ(in[2].position[1], 2);
+}
+
+TEST(mpi_messages, two_large_messages_cross_in_send_receive) {
+    std::vector<double> out(1 << 18, world().rank()), in(1 << 18);
+    const mpi::envelope e =
+        mpi::send_receive(world(), out, {next_rank()}, in, {previous_rank()}, block);
+    EXPECT_EQ(e.count, in.size());
+    EXPECT_EQ(in.back(), previous_rank());
+}
+
+TEST(mpi_messages, a_message_longer_than_the_memory_is_an_error_of_mpi) {
+    std::array<int, 4> out{};
+    std::array<int, 2> in{};
+    std::error_code error;
+    auto sent = mpi::send(world(), out, {next_rank(), 1}, coppice::use_future);
+    mpi::receive(world(), in, {previous_rank(), 1}, block[error]);
+    sent.get();
+    EXPECT_EQ(error, mpi::errc::truncated) << error.message();
+    EXPECT_STREQ(error.category().name(), "mpi");
+}
+
+TEST(mpi_messages, a_rank_that_is_not_there_is_an_error_and_not_the_end) {
+    std::array<int, 1> out{};
+    std::error_code error;
+    mpi::send(world(), out, {world().size()}, block[error]);
+    EXPECT_EQ(error, mpi::errc::invalid_rank) << error.message();
+}
+
+TEST(mpi_messages, a_probe_tells_the_size_and_leaves_the_message) {
+    const std::vector<std::uint16_t> out(5, static_cast<std::uint16_t>(world().rank()));
+    auto sent = mpi::send(world(), out, {next_rank(), 3}, coppice::use_future);
+    const mpi::envelope told = mpi::probe<std::uint16_t>(world(), {mpi::any_source, 3}, block);
+    EXPECT_EQ(told.count, 5u);
+    std::vector<std::uint16_t> in;
+    EXPECT_EQ(mpi::receive_all(world(), in, {told.source, 3}, block).count, 5u);
+    EXPECT_EQ(in, std::vector<std::uint16_t>(5, static_cast<std::uint16_t>(previous_rank())));
+    sent.get();
+}
+
+TEST(mpi_messages, a_deadline_ends_a_receive_and_the_next_receive_gets_the_message) {
+    std::array<int, 1> out{42}, in{};
+    const auto none = wait_for(ex::write_env(
+        mpi::receive(world(), in, {previous_rank(), 9}) | ex::then([](mpi::envelope) {}),
+        ex::prop(ex::get_deadline, ex::instant(1))));
+    EXPECT_FALSE(none.has_value());
+    auto sent = mpi::send(world(), out, {next_rank(), 9}, coppice::use_future);
+    mpi::receive(world(), in, {previous_rank(), 9}, block);
+    sent.get();
+    EXPECT_EQ(in[0], 42);
+}
+
+// Stops the first receive or probe while it is pending: the second child of the race ends first.
+template <class Sender>
+bool is_stopped_by_a_barrier(Sender pending) {
+    bool was_stopped = false;
+    auto watched = std::move(pending) | ex::then([](mpi::envelope) { return 1; }) |
+                   ex::let_stopped([&was_stopped] {
+                       was_stopped = true;
+                       return ex::just(2);
+                   });
+    wait_for(ex::when_any(std::move(watched), mpi::barrier(world()) | ex::then([] { return 3; })));
+    mpi::barrier(world(), block);  // no process sends before all have been stopped
+    return was_stopped;
+}
+
+TEST(mpi_stop, ends_a_pending_receive_and_loses_no_message) {
+    std::array<int, 1> out{world().rank()}, in{-1};
+    EXPECT_TRUE(is_stopped_by_a_barrier(mpi::receive(world(), in, {previous_rank(), 11})));
+    EXPECT_EQ(in[0], -1);
+    auto sent = mpi::send(world(), out, {next_rank(), 11}, coppice::use_future);
+    mpi::receive(world(), in, {previous_rank(), 11}, block);
+    sent.get();
+    EXPECT_EQ(in[0], previous_rank());
+}
+
+TEST(mpi_stop, ends_pending_looks_for_messages) {
+    std::vector<int> in;
+    EXPECT_TRUE(is_stopped_by_a_barrier(mpi::receive_all(world(), in, {previous_rank(), 12})));
+    EXPECT_TRUE(is_stopped_by_a_barrier(mpi::probe<int>(world(), {previous_rank(), 12})));
+}
+
+// Each round, the message and the stop race; the sum of what all rounds receive must be whole.
+TEST(mpi_stop, a_receive_that_races_with_its_message_ends_with_one_of_both) {
+    for (int round = 0; round != 100; ++round) {
+        std::array<int, 1> out{round}, in{-1};
+        auto sent = mpi::send(world(), out, {next_rank(), 13}, coppice::use_future);
+        coppice::inplace_stop_source source;
+        auto got =
+            mpi::receive(world(), in, {previous_rank(), 13},
+                         coppice::bind_env(ex::prop(coppice::get_stop_token, source.get_token()),
+                                           coppice::use_future));
+        source.request_stop();
+        try {
+            got.get();
+        } catch (const std::system_error& e) {
+            ASSERT_EQ(e.code(), std::errc::operation_canceled);
+            ASSERT_EQ(in[0], -1);
+            mpi::receive(world(), in, {previous_rank(), 13}, block);
+        }
+        sent.get();
+        ASSERT_EQ(in[0], round);
+    }
+}
+
+TEST(mpi_stop, what_mpi_cannot_cancel_has_no_set_stopped) {
+    std::array<int, 1> a{};
+    auto stopping = ex::prop(coppice::get_stop_token, coppice::inplace_stop_token());
+    using env = decltype(stopping);
+    EXPECT_TRUE((can_be_stopped<decltype(mpi::receive(world(), a, {0})), env>));
+    EXPECT_TRUE((can_be_stopped<decltype(mpi::probe<int>(world(), {0})), env>));
+    EXPECT_FALSE((can_be_stopped<decltype(mpi::send(world(), a, {0})), env>));
+    EXPECT_FALSE((can_be_stopped<decltype(mpi::barrier(world())), env>));
+}
+
+TEST(mpi_collectives, reductions_combine_each_index_over_all_ranks) {
+    const int n = world().size();
+    std::array<int, 2> mine{world().rank(), 1}, all{};
+    mpi::all_reduce(world(), mine, all, mpi::reduction::sum, block);
+    EXPECT_EQ(all, (std::array<int, 2>{n * (n - 1) / 2, n}));
+    mpi::reduce(world(), mine, all, mpi::reduction::maximum, 1, block);
+    if (world().rank() == 1) {
+        EXPECT_EQ(all, (std::array<int, 2>{n - 1, 1}));
+    }
+    std::array<double, 1> same{2};
+    mpi::all_reduce(world(), same, same, mpi::reduction::product, block);
+    EXPECT_EQ(same[0], 1 << n);
+}
+
+TEST(mpi_collectives, broadcast_scatter_gather_and_all_to_all_move_each_part_to_its_rank) {
+    std::vector<long> parts(2 * job_size()), mine(2), back(2 * job_size());
+    if (world().rank() == 0) std::iota(parts.begin(), parts.end(), 10);
+    mpi::scatter(world(), parts, mine, 0, block);
+    EXPECT_EQ(mine[1], 11 + 2 * world().rank());
+    mpi::gather(world(), mine, back, 0, block);
+    if (world().rank() == 0) {
+        EXPECT_EQ(back, parts);
+    }
+    mpi::broadcast(world(), parts, 0, block);
+    EXPECT_EQ(parts.back(), static_cast<long>(9 + parts.size()));
+    std::vector<int> to(job_size(), world().rank()), from(job_size());
+    mpi::all_to_all(world(), to, from, block);
+    for (std::size_t i = 0; i != from.size(); ++i) EXPECT_EQ(from[i], static_cast<int>(i));
+}
+
+TEST(mpi_collectives, call_runs_any_other_non_blocking_call) {
+    const int mine = 1;
+    int upto = 0;
+    mpi::call(
+        world(),
+        [&mine, &upto, over = world().native_handle()](MPI_Request* r) noexcept {
+            return MPI_Iscan(&mine, &upto, 1, MPI_INT, MPI_SUM, over, r);
+        },
+        block);
+    EXPECT_EQ(upto, world().rank() + 1);
+}
+
+TEST(mpi_communicators, a_split_numbers_its_ranks_and_keeps_its_messages_apart) {
+    const mpi::communicator own = world().duplicate();
+    EXPECT_EQ(own.size(), world().size());
+    const mpi::communicator half = own.split(own.rank() % 2, -own.rank());
+    EXPECT_EQ(half.size(), (world().size() + 1 - world().rank() % 2) / 2);
+    std::array<int, 1> one{1}, count{};
+    mpi::all_reduce(half, one, count, mpi::reduction::sum, block);
+    EXPECT_EQ(count[0], half.size());
+}
+
+task<int> passes_round(int rounds) {
+    std::array<int, 1> token{0};
+    for (int i = 0; i != rounds; ++i) {
+        if (world().rank() != 0) co_await mpi::receive(world(), token, {previous_rank(), 20});
+        ++token[0];
+        co_await mpi::send(world(), token, {next_rank(), 20});
+        if (world().rank() == 0) co_await mpi::receive(world(), token, {previous_rank(), 20});
+    }
+    co_return token[0];
+}
+
+TEST(mpi_tasks, await_operations_on_the_environments_thread) {
+    const auto sum = wait_for(passes_round(50));
+    ASSERT_TRUE(sum.has_value());
+    if (world().rank() == 0) {
+        EXPECT_EQ(std::get<0>(*sum), 50 * world().size());
+    }
+}
+
+TEST(mpi_tasks, a_barrier_after_the_first_allocates_nothing_here) {
+    mpi::barrier(world(), block);
+    const coppice::test::allocation_count counted;
+    mpi::barrier(world(), block);
+    EXPECT_EQ(counted.so_far(), 0u);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    mpi::environment environment;
+    shared_environment = &environment;
+    if (environment.world().rank() != 0) {  // one process reports; the others report failures
+        auto& listeners = testing::UnitTest::GetInstance()->listeners();
+        if (argc < 2) delete listeners.Release(listeners.default_result_printer());
+    }
+    const int status = RUN_ALL_TESTS();
+    if (status != 0) environment.abort(status);  // the others may be waiting
+    return 0;
+}
