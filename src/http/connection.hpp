@@ -13,6 +13,7 @@
 //   overdue       handling.cpp     the handler               tell_to_stop
 //   writing       writing.cpp      a send                    begin_writing
 //   lingering     closing.cpp      a receive                 linger, give_up
+//   multiplexing  multiplexing.cpp what its session waits for  multiplex, and stream_session
 //   (gone)        closing.cpp      what the kernel still has end
 //
 // A batch is what one receive brought. It goes the short way if nothing has to be waited for, most
@@ -38,6 +39,8 @@ namespace coppice::http {
 
 using namespace internal;
 
+class stream_session;
+
 // An open connection. It owns itself and is the operation that receives. While it waits for a
 // request, it holds nothing else: the exchange is lent with the first byte, and coroutines start
 // when it has to wait for something.
@@ -51,6 +54,8 @@ public:
     // `security`: encrypts it, if that is not nullptr.
     static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from,
                      const io::server_security* security) noexcept;
+    // Serves the one request of a stream. The connection owns `stream` if this returns true.
+    static bool open_stream(serving_loop& l, link& stream) noexcept;
 
     // Called when the server drains: ends at once if idle, otherwise after the current requests.
     void drain() noexcept;
@@ -63,9 +68,11 @@ public:
         return state_ == state::idle && batch_ == nullptr && socket_.is_open();
     }
     // Returns true if it is encrypted, or will be. Threads: any.
-    bool is_secure() const noexcept { return secure_ != nullptr; }
+    bool is_secure() const noexcept { return link_ != nullptr && link_->is_secure(); }
+    // Returns what the bytes go through instead of the socket, or nullptr. Threads: any.
+    const link* through() const noexcept { return link_.get(); }
     // Returns true unless its handshake is still under way.
-    bool is_ready() const noexcept { return secure_ == nullptr || secure_->is_ready(); }
+    bool is_ready() const noexcept { return link_ == nullptr || link_->is_ready(); }
     time_point idle_until() const noexcept { return idle_until_; }
     // Makes the connection wait for requests as an idle one, from now on.
     void become_idle() noexcept;
@@ -78,12 +85,14 @@ public:
 
 private:
     connection(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
+    connection(serving_loop& l, link& stream) noexcept;
     bool secure_by(const io::server_security& security) noexcept;
     ~connection();
 
     friend class incoming_body;
     friend class outgoing_body;
     friend class peer_address;
+    friend class stream_session;
     template <class T, class... Args>
     friend T* coppice::try_new(Args&&... args) noexcept;
 
@@ -95,6 +104,7 @@ private:
         overdue,   // the handler has been told to stop
         writing,
         lingering,  // everything is sent; reads on, so that the client sees it
+        multiplexing,  // its session has the socket
     };
 
     // Why answering a batch cannot continue without waiting, or what comes next.
@@ -110,6 +120,7 @@ private:
         depart,    // the request is for the pool
         handler,   // the request's handler is asynchronous
         stream,    // the answer's body comes in pieces
+        preface,   // these are not requests, but the beginning of HTTP/2
         gone,      // the connection has ended
     };
 
@@ -129,6 +140,13 @@ private:
     void rest() noexcept;
     void begin_batch(exchange& e, io::pooled_buffer received) noexcept;
     void end_batch(time_point sent) noexcept;
+
+    // multiplexing.cpp: a client that speaks HTTP/2.
+    static void greeted(operation* op) noexcept;
+    [[gnu::cold, gnu::noinline]] bool is_preface(const exchange& e) const noexcept;
+    [[gnu::cold, gnu::noinline]] void multiplex_rest(exchange& e) noexcept;
+    void multiplex(std::string_view first) noexcept;
+
     void count(exchange& e) noexcept;
     void account(exchange& e, time_point sent) noexcept;
 
@@ -183,9 +201,10 @@ private:
     bool write_at_once(exchange& e) noexcept;
     task<bool> write(exchange& e);
     bool send_directly(exchange& e) noexcept;
-    task<> send_encrypted(std::span<const std::byte> bytes, std::size_t& sent, std::error_code& ec);
+    task<> send_through_link(std::span<const std::byte> bytes, std::size_t& sent,
+                             std::error_code& ec);
     task<bool> send_file(exchange& e, file_part part);
-    task<bool> send_file_encrypted(exchange& e, file_part part);
+    task<bool> send_file_in_pieces(exchange& e, file_part part);
 
     // closing.cpp: lingering, and the end.
     class end_of_late_answer;
@@ -256,20 +275,22 @@ private:
 
     serving_loop& loop_;
     slotted_socket socket_;       // closed by closing.cpp, and by attend() at its end
-    secure_link::owned secure_;   // nullptr: bytes go to and from the socket as they are
+    link::owned link_;            // nullptr: bytes go to and from the socket as they are
     address_counts::slot* from_;  // nullptr: addresses are not counted
     exchange* batch_ = nullptr;   // the batch that is being answered: begin_batch(), end_batch()
+    stream_session* session_ = nullptr;  // while multiplexing: multiplex(), stream_session
     time_point idle_until_{};     // written by become_idle()
     std::uint32_t served_ = 0;    // written by framing()
     state state_ = state::idle;   // written by become_idle(), enter(), and back_to_batch()
     bool receiving_ = false;      // the receive operation is pending: connection.cpp
     bool away_ = false;           // a thread of the pool has the batch: away.cpp
     bool cut_ = false;            // cut_off() was called
+    bool is_stream_ = false;      // it serves a stream: open_stream()
 };
 
 inline bool connection::start(io::internal::ring_operation& op) noexcept {
-    if (secure_ != nullptr) [[unlikely]]
-        return secure_->start(op);
+    if (link_ != nullptr) [[unlikely]]
+        return link_->start(op);
     op.on = socket_.slot();
     return loop_.context.start_here(op);
 }
