@@ -1,10 +1,16 @@
 # The component http2: a library of its own, since it alone needs nghttp2. Users: coppice::http2.
 file(GLOB coppice_http2_sources CONFIGURE_DEPENDS src/http2/*.cpp)
 file(GLOB coppice_http2_headers CONFIGURE_DEPENDS include/coppice/http2/*.hpp)
+# Imported under the name that the package's users find, too.
+if(NOT TARGET coppice::nghttp2)
+    add_library(coppice::nghttp2 UNKNOWN IMPORTED)
+    set_target_properties(coppice::nghttp2 PROPERTIES
+        IMPORTED_LOCATION ${COPPICE_NGHTTP2_LIBRARY}
+        INTERFACE_INCLUDE_DIRECTORIES ${COPPICE_NGHTTP2_INCLUDE_DIR})
+endif()
 add_library(coppice_http2 ${coppice_http2_sources})
 add_library(coppice::http2 ALIAS coppice_http2)
-target_link_libraries(coppice_http2 PUBLIC coppice::coppice PRIVATE ${COPPICE_NGHTTP2_LIBRARY})
-target_include_directories(coppice_http2 PRIVATE ${COPPICE_NGHTTP2_INCLUDE_DIR})
+target_link_libraries(coppice_http2 PUBLIC coppice::coppice PRIVATE coppice::nghttp2)
 # <coppice/coppice.hpp> includes <coppice/http2.hpp> then.
 target_compile_definitions(coppice_http2 INTERFACE COPPICE_WITH_HTTP2)
 target_sources(coppice_http2 PUBLIC

@@ -9,6 +9,10 @@
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/timer.hpp>
 
+#ifdef COPPICE_WITH_HTTP2
+#include <coppice/http2.hpp>
+#endif
+
 #include <sys/resource.h>
 #include <unistd.h>
 #include <csignal>
@@ -180,6 +184,9 @@ int main(int argc, char** argv) {
         how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
         certificates.emplace(options);
+#ifdef COPPICE_WITH_HTTP2
+        how.http2 = http2::for_server();
+#endif
         if (certificates->security() != nullptr) {
             const auto at = io::endpoint::parse(options.address, options.tls_port);
             how.more_listeners.push_back({at.value(), certificates->security()});

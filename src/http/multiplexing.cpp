@@ -1,4 +1,4 @@
-// multiplexing: how a connection finds that its client speaks HTTP/2, and leaves the rest to a session.
+// multiplexing: how a connection finds that its client speaks HTTP/2, and hands over to a session.
 #include "connection.hpp"
 #include "stream_session.hpp"
 
@@ -24,8 +24,8 @@ void connection::greeted(operation* op) noexcept {
     c.multiplex(text_of(first));
 }
 
-// Called when bytes are not a request. Returns true if they are what a client sends first that knows
-// that this server speaks HTTP/2. One of TLS has to agree on that before.
+// Called when bytes are not a request. Returns true if they begin the preface of a client that
+// knows that this server speaks HTTP/2. A client of TLS has to agree on that before.
 bool connection::is_preface(const exchange& e) const noexcept {
     if (loop_.options.http2 == nullptr || link_ != nullptr || served_ != 0) return false;
     const std::string_view preface = loop_.options.http2->preface();

@@ -149,14 +149,16 @@ bool stream_session::start(own_operation& op) noexcept {
 }
 
 void stream_session::input_ended(io::operation* op) noexcept {
-    own_operation& own = *static_cast<own_operation*>(static_cast<io::internal::ring_operation*>(op));
+    auto* const started = static_cast<io::internal::ring_operation*>(op);
+    own_operation& own = *static_cast<own_operation*>(started);
     own.pending = false;
     own.of.came(own.result);
     own.of.run();
 }
 
 void stream_session::output_ended(io::operation* op) noexcept {
-    own_operation& own = *static_cast<own_operation*>(static_cast<io::internal::ring_operation*>(op));
+    auto* const started = static_cast<io::internal::ring_operation*>(op);
+    own_operation& own = *static_cast<own_operation*>(started);
     own.pending = false;
     own.of.went(own.result);
     own.of.run();

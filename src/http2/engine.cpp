@@ -217,6 +217,11 @@ engine::stream* engine::open(std::int32_t number) noexcept {
     s->refused = false;
     if (nghttp2_session_set_stream_user_data(session_, number, s) != 0) return nullptr;
     spare_.pop_back();
+    if (number > newest_ + 2) {
+        skipped_ = newest_ + 1;
+        skipped_to_ = number;
+    }
+    newest_ = number;
     return s;
 }
 
@@ -249,7 +254,13 @@ void engine::note_frame(const nghttp2_frame_hd& head) noexcept {
         return;
     }
     continuations_ = 0;
-    if (head.type == NGHTTP2_HEADERS) return;
+    if (head.type == NGHTTP2_HEADERS) {
+        // nghttp2 treats a stream that was never opened as closed, and ignores it.
+        if (head.stream_id >= skipped_ && head.stream_id < skipped_to_) {
+            (void)nghttp2_session_terminate_session(session_, NGHTTP2_PROTOCOL_ERROR);
+        }
+        return;
+    }
     if (head.type == NGHTTP2_DATA) {
         if (head.length != 0) {
             frames_left_ = std::min(frames_left_ + 1, most_.idle_frames_max);

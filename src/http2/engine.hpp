@@ -65,6 +65,9 @@ private:
     std::size_t resets_left_;
     std::size_t frames_left_;
     unsigned continuations_ = 0;  // of the present head
+    std::int32_t newest_ = 0;      // the highest stream that a client has opened
+    std::int32_t skipped_ = 0;     // the lowest of the last streams that it left out, up to
+    std::int32_t skipped_to_ = 0;  // the one that it opened instead
     bool calmed_ = false;
 };
 

@@ -42,6 +42,7 @@ ok "library and package files are installed"
 # that was not built, and no other file.
 left_out='/coppice/(none)'
 [ -e "$prefix/$libdir/libcoppice_tls.a" ] || left_out='/coppice/tls(/|\.hpp)'
+[ -e "$prefix/$libdir/libcoppice_http2.a" ] || left_out="$left_out|/coppice/http2(/|\.hpp)"
 (cd "$source/include" && find . -name '*.hpp' ! -name '*_model.hpp' |
     { grep -vE "$left_out" || true; } | sort) >"$work/expected"
 (cd "$prefix/include" && find . -type f | sort) >"$work/installed"
@@ -85,6 +86,18 @@ if [ -e "$prefix/$libdir/libcoppice_tls.a" ]; then
         $(pkg-config --cflags --libs coppice_tls) -o '$work/tls/by_pkg_config'"
     [ "$("$work/tls/by_pkg_config")" = "refused" ] || fail "coppice_tls.pc builds a wrong program"
     ok "find_package(coppice COMPONENTS tls) and pkg-config coppice_tls build and run a program"
+fi
+
+if [ -e "$prefix/$libdir/libcoppice_http2.a" ]; then
+    quietly cmake -S "$source/tests/package/consumer_http2" -B "$work/http2" -G Ninja \
+        -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
+    quietly cmake --build "$work/http2"
+    [ "$("$work/http2/consumer")" = "h2" ] || fail "the consumer of the component http2 is wrong"
+    eval "quietly '$compiler' -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
+        -Wno-sign-conversion -Werror '$source/tests/package/consumer_http2/main.cpp' \
+        $(pkg-config --cflags --libs coppice_http2) -o '$work/http2/by_pkg_config'"
+    [ "$("$work/http2/by_pkg_config")" = "h2" ] || fail "coppice_http2.pc builds a wrong program"
+    ok "find_package(coppice COMPONENTS http2) and pkg-config coppice_http2 build a program"
 fi
 
 for flags in "-fno-rtti -DNDEBUG" "-std=c++23 -O2 -flto -march=native"; do

@@ -44,8 +44,9 @@ compiled() {
 }
 export -f compiled
 mkdir "$work/library"
-# The room tls needs OpenSSL, and is a library of its own.
-find "$source/src" -name '*.cpp' ! -path '*/tls/*' | sort | sed 's/.*/#include "&"/' |
+# The rooms tls and http2 need OpenSSL and nghttp2, and are libraries of their own.
+find "$source/src" -name '*.cpp' ! -path '*/tls/*' ! -path '*/http2/*' | sort | \
+    sed 's/.*/#include "&"/' |
     split -l 10 --additional-suffix=.cpp - "$work/library/"
 # shellcheck disable=SC2016  # the shell that xargs starts expands these
 {

@@ -27,6 +27,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
         {"tls", {"base", "stop", "exec", "task", "token", "io"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
+        {"http2", {"base", "http"}},
     };
     return table;
 }
