@@ -1,7 +1,9 @@
 // http::server over HTTP/2, by prior knowledge: every handler serves it as it serves HTTP/1.1.
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/http.hpp>
+#include <coppice/http/multiplexer.hpp>
 #include <coppice/http2.hpp>
+#include <coppice/http2/server.hpp>
 #include <coppice/io/timer.hpp>
 
 #include <gtest/gtest.h>
@@ -13,11 +15,14 @@
 #include "client.hpp"
 
 namespace coppice::test {
+
+using namespace internal;
+
 namespace {
 
 struct marks {
-    coppice::internal::atomic<int> written{0};  // pieces that a producer has written
-    coppice::internal::atomic<bool> stopped{false};
+    atomic<int> written{0};  // pieces that a producer has written
+    atomic<bool> stopped{false};
 };
 
 http::router routes_for(marks& m) {
@@ -45,11 +50,11 @@ http::router routes_for(marks& m) {
            }));
     r.get("/endless", [&m](http::request&) {
         return http::response(200).body(http::stream([&m](http::body_writer& out) -> task<> {
-            const scope_exit ended([&m] { m.stopped.store(true, std::memory_order_relaxed); });
+            const scope_exit ended([&m] { m.stopped.store(true, relaxed); });
             const std::string piece(16 * 1024, 's');
             for (;;) {
                 co_await out.write(piece);
-                m.written.fetch_add(1, std::memory_order_relaxed);
+                m.written.fetch_add(1, relaxed);
             }
         }));
     });
@@ -59,7 +64,7 @@ http::router routes_for(marks& m) {
         }));
     });
     r.get("/waits", [&m](http::request& q) -> task<http::response> {
-        const scope_exit ended([&m] { m.stopped.store(true, std::memory_order_relaxed); });
+        const scope_exit ended([&m] { m.stopped.store(true, relaxed); });
         co_await io::timer(q.loop()).wait_for(std::chrono::hours(1));
         co_return http::response(200);
     });
@@ -128,10 +133,10 @@ TEST_P(Http2Server, a_reset_stops_the_handler_and_spares_the_other_streams) {
     h2_client c(s.port());
     const std::int32_t waiting = c.ask("GET", "/waits");
     EXPECT_EQ(c.get("/").body, "hello");
-    EXPECT_FALSE(m.stopped.load(std::memory_order_relaxed));
+    EXPECT_FALSE(m.stopped.load(relaxed));
     c.reset(waiting);
     EXPECT_EQ(c.get("/").body, "hello");
-    while (!m.stopped.load(std::memory_order_relaxed)) std::this_thread::yield();
+    while (!m.stopped.load(relaxed)) std::this_thread::yield();
 }
 
 TEST_P(Http2Server, the_end_of_the_connection_stops_its_handlers) {
@@ -142,7 +147,7 @@ TEST_P(Http2Server, the_end_of_the_connection_stops_its_handlers) {
         EXPECT_EQ(c.get("/").body, "hello");
         c.socket().reset();
     }
-    while (!m.stopped.load(std::memory_order_relaxed)) std::this_thread::yield();
+    while (!m.stopped.load(relaxed)) std::this_thread::yield();
 }
 
 TEST_P(Http2Server, a_closed_window_makes_the_producer_wait) {
@@ -151,13 +156,13 @@ TEST_P(Http2Server, a_closed_window_makes_the_producer_wait) {
     const std::int32_t stream = c.ask("GET", "/endless");
     c.go_on([&] { return c.at(stream).body.size() == 65'535; });
     EXPECT_EQ(c.get("/empty").status, 204);  // another stream is served meanwhile
-    EXPECT_LE(m.written.load(std::memory_order_relaxed), 6);  // the window, and what is under way
+    EXPECT_LE(m.written.load(relaxed), 6);  // the window, and what is under way
     c.open_window(stream, 65'535);
     c.go_on([&] { return c.at(stream).body.size() == 2 * 65'535; });
-    EXPECT_LE(m.written.load(std::memory_order_relaxed), 10);
+    EXPECT_LE(m.written.load(relaxed), 10);
     c.reset(stream);
     EXPECT_EQ(c.get("/empty").status, 204);
-    while (!m.stopped.load(std::memory_order_relaxed)) std::this_thread::yield();
+    while (!m.stopped.load(relaxed)) std::this_thread::yield();
 }
 
 TEST_P(Http2Server, a_drain_answers_what_was_begun_and_says_which_stream_was_the_last) {

@@ -62,7 +62,7 @@ struct server_options {
     std::shared_ptr<const io::server_security> security = {};
     // Where it listens besides: the handlers and the limits are the same.
     std::vector<listening_endpoint> more_listeners = {};
-    // Lets clients speak HTTP/2 too: http2::for_server() (coppice/http2.hpp). Empty: HTTP/1.1 alone.
+    // Lets clients speak HTTP/2 too: http2::for_server() (coppice/http2.hpp). Empty: only HTTP/1.1.
     std::shared_ptr<const multiplexing> http2 = {};
     std::size_t threads = 1;  // of loops, or of the pool for `worker`; 1 for `single`
     // Where handlers run; how loops wait for the network; what clients may send, and how slowly.
