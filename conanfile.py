@@ -34,6 +34,7 @@ class Coppice(ConanFile):
             toolchain.cache_variables["COPPICE_" + part] = False
         toolchain.cache_variables["COPPICE_TLS"] = False  # the recipe does not require OpenSSL
         toolchain.cache_variables["COPPICE_MPI"] = False
+        toolchain.cache_variables["COPPICE_HTTP2"] = "OFF"  # nor nghttp2
         toolchain.cache_variables["COPPICE_HTTP"] = True  # an error without zlib, not a silent loss
         toolchain.generate()
 

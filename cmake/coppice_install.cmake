@@ -26,6 +26,10 @@ if(COPPICE_MPI)
     coppice_install_library(coppice_mpi coppiceMpiTargets)
 endif()
 
+if(COPPICE_HTTP2)
+    coppice_install_library(coppice_http2 coppiceHttp2Targets)
+endif()
+
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/coppiceConfig.cmake.in coppiceConfig.cmake
     INSTALL_DESTINATION ${coppice_package_dir} NO_SET_AND_CHECK_MACRO)
 # Before 1.0 a minor version may change the interface.
@@ -70,6 +74,15 @@ if(COPPICE_MPI)
     list(JOIN MPI_CXX_LIBRARIES " " coppice_pc_mpi)
     configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice_mpi.pc.in coppice_mpi.pc @ONLY)
     install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice_mpi.pc
+        DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
+endif()
+if(COPPICE_HTTP2)
+    set(coppice_pc_nghttp2 "")
+    if(NOT BUILD_SHARED_LIBS)
+        set(coppice_pc_nghttp2 " -lnghttp2")
+    endif()
+    configure_file(${CMAKE_CURRENT_LIST_DIR}/coppice_http2.pc.in coppice_http2.pc @ONLY)
+    install(FILES ${CMAKE_CURRENT_BINARY_DIR}/coppice_http2.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT development)
 endif()
 

@@ -15,11 +15,12 @@ PURPOSE = {  # one line in each room's box
     "parallel": "std's algorithms, pipelines", "sync": "locks, events, channels",
     "graph": "graphs of tasks", "tls": "TLS over sockets, by OpenSSL",
     "mpi": "messages between processes",
+    "http2": "HTTP/2, by nghttp2",
 }
 CENTER = {  # the middle of each room on its floor, in pixels; a new room stands in the middle
     "base": 420, "signal": 210, "trace": 690, "stop": 450, "exec": 450, "contract": 225,
     "task": 690, "pool": 285, "token": 690, "parallel": 120, "sync": 330, "io": 675,
-    "graph": 200, "http": 460, "tls": 715, "mpi": 120,
+    "graph": 200, "http": 460, "tls": 715, "http2": 460, "mpi": 120,
 }
 INCLUDE = re.compile(r"^\s*#\s*include\s*<coppice/(\w+)/(internal/)?([\w/]+)\.hpp>", re.MULTILINE)
 

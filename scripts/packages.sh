@@ -14,7 +14,8 @@ lock_wait_seconds=300
 
 packages_of() {
     case $1 in
-        build) echo clang-19 cmake ninja-build libcli11-dev zlib1g-dev libssl-dev ;;
+        build) echo clang-19 cmake ninja-build libcli11-dev zlib1g-dev libssl-dev \
+            libnghttp2-dev ;;
         # llvm-19 has the symbolizer, which puts function names into the sanitizers' reports.
         test) echo g++-12 libclang-rt-19-dev llvm-19 libgtest-dev relacy-dev ccache pkg-config \
             libhttp-parser-dev libsqlite3-dev nlohmann-json3-dev curl python3 gdb \

@@ -17,7 +17,11 @@ namespace {
 
 tls::server_options read(const options& o) {
     tls::server_options read;
+#ifdef COPPICE_WITH_HTTP2
+    read.protocols = {"h2", "http/1.1"};
+#else
     read.protocols = {"http/1.1"};
+#endif
     for (std::size_t i = 0; i != o.tls_certificates.size(); ++i) {
         read.certificates.push_back(
             tls::certificate::from_files(o.tls_certificates[i], o.tls_keys[i]));

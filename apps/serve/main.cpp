@@ -10,6 +10,10 @@
 #include <coppice/io/signal_set.hpp>
 #include <coppice/io/timer.hpp>
 
+#ifdef COPPICE_WITH_HTTP2
+#include <coppice/http2.hpp>
+#endif
+
 #include <sys/resource.h>
 #include <unistd.h>
 #include <csignal>
@@ -283,6 +287,9 @@ int main(int argc, char** argv) {
         http::server_options how = options.server;
         how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
+#ifdef COPPICE_WITH_HTTP2
+        how.http2 = http2::for_server();
+#endif
         choose_listeners(how, io::activated_sockets(), certificates->security(), options);
         secure.push_back(how.security != nullptr);
         for (const auto& l : how.more_listeners) secure.push_back(l.security != nullptr);

@@ -31,3 +31,7 @@
 #if !defined(COPPICE_WITHOUT_HTTP) && __has_include(<coppice/http.hpp>)
 #include <coppice/http.hpp>
 #endif
+// The component http2, likewise.
+#if defined(COPPICE_WITH_HTTP2) && __has_include(<coppice/http2.hpp>)
+#include <coppice/http2.hpp>
+#endif

@@ -17,6 +17,7 @@
 #include <coppice/http/json.hpp>
 #include <coppice/http/message.hpp>
 #include <coppice/http/multipart.hpp>
+#include <coppice/http/multiplexer.hpp>
 #include <coppice/http/next.hpp>
 #include <coppice/http/parameters.hpp>
 #include <coppice/http/parse.hpp>

@@ -311,8 +311,13 @@ io::endpoint peer_address::get() noexcept {
     const std::lock_guard lock(mutex_);
     if (!known_) {
         const request_origin& origin = of_.origin;
-        const auto client = origin.loop->system().remote(origin.connection);
-        address_ = client ? client.value() : io::endpoint();
+        const link* const through = of_.owner->through();
+        if (through != nullptr && through->peer() != nullptr) {
+            address_ = *through->peer();
+        } else {
+            const auto client = origin.loop->system().remote(origin.connection);
+            address_ = client ? client.value() : io::endpoint();
+        }
         known_ = true;
         if (!of_.more) of_.more = true;  // on the pool it is set already
     }

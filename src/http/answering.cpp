@@ -20,6 +20,7 @@ constexpr std::size_t output_bytes_max = 64 * 1024;
         if (e.left.empty()) return step::idle;
         const parse_result parsed = e.parser.parse(e.left);
         if (parsed.status == parse_status::error) [[unlikely]] {
+            if (is_preface(e)) return step::preface;
             refuse(e, parsed.error, parsed.reason);
             return step::last;
         }
@@ -166,8 +167,8 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     how.date = date_for(e);
     if (r.source() != nullptr) [[unlikely]] {
         how.length = r.source()->length();
-        how.chunked = !how.length && how.minor_version != 0;
-        how.unframed = !how.length && how.minor_version == 0;
+        how.unframed = !how.length && (how.minor_version == 0 || is_stream_);
+        how.chunked = !how.length && !how.unframed;
         e.closing = e.closing || (how.unframed && !how.head_only &&
                                   content_of(r.status()) == answer_content::any);
     }

@@ -1,6 +1,7 @@
 // lingering and the end: how a connection is closed, orderly or not.
 #include "awaiting.hpp"
 #include "connection.hpp"
+#include "stream_session.hpp"
 
 #include <coppice/base/saturating.hpp>
 #include <coppice/io/option.hpp>
@@ -24,7 +25,9 @@ constexpr std::size_t linger_bytes_max = 64 * 1024;
 }  // namespace
 
 void connection::drain() noexcept {
-    if (state_ == state::idle && may_wait_in_drain()) {
+    if (session_ != nullptr) {
+        session_->drain();
+    } else if (state_ == state::idle && may_wait_in_drain()) {
         const duration time = loop_.options.timeouts.drain_first_request;
         idle_until_ = std::min(idle_until_, saturating_add(loop_.context.turn_time(), time));
     } else if (state_ == state::idle) {
@@ -42,6 +45,10 @@ void connection::end_wait() noexcept {
 
 void connection::cut_off() noexcept {
     cut_ = true;
+    if (session_ != nullptr) {
+        session_->cut_off();
+        return;
+    }
     if (!away_ || batch_->given_up) break_off();  // otherwise at_home() does it
     request_stop();
 }
@@ -122,12 +129,13 @@ void connection::abort() noexcept {
         if (batch_->stop) (void)batch_->address.get();
     }
     socket_.close();
+    if (link_ != nullptr) link_->close(true);
 }
 
 // Tells the client that nothing more is sent.
 void connection::say_end() noexcept {
-    if (secure_ != nullptr) {
-        secure_->say_end();
+    if (link_ != nullptr) {
+        link_->say_end();
     } else {
         socket_.shutdown_send();
     }
@@ -137,8 +145,9 @@ void connection::say_end() noexcept {
 // handler may be running, which may still ask for it.
 void connection::close_socket() noexcept {
     if (batch_ != nullptr && batch_->stop) (void)batch_->address.get();
-    if (secure_ != nullptr && socket_.is_open()) secure_->say_end();
+    if (link_ != nullptr && socket_.is_open()) link_->say_end();
     socket_.close();
+    if (link_ != nullptr) link_->close(false);
 }
 
 // Called when the batch cannot be answered for lack of memory. The client gets a reset, since what
@@ -151,8 +160,9 @@ void connection::run_out_of_memory() noexcept {
 
 // Ends the connection. The caller must not touch it afterwards.
 void connection::end() noexcept {
-    if (secure_ != nullptr && socket_.is_open()) secure_->say_end();
+    if (link_ != nullptr && socket_.is_open()) link_->say_end();
     socket_.close();
+    if (link_ != nullptr) link_->close(false);
     if (receiving_) {
         complete = &received_last;
     } else {

@@ -14,7 +14,7 @@ using namespace internal;
 namespace {
 
 // Ten thousand idle connections must cost at most 3 MB, with their slots in the loop's table.
-static_assert(sizeof(connection) <= 160 || sizeof(void*) != 8);
+static_assert(sizeof(connection) <= 184 || sizeof(void*) != 8);
 
 }  // namespace
 
@@ -27,7 +27,25 @@ connection::connection(serving_loop& l, io::tcp::socket&& s, address_counts::slo
     loop_.counts.accepted.add();
 }
 
+// A stream is not counted as a connection.
+connection::connection(serving_loop& l, link& stream) noexcept
+    : ring_operation(&received, io::opcode::receive_pooled),
+      loop_(l),
+      socket_(l.context),
+      link_(&stream),
+      from_(nullptr),
+      is_stream_(true) {
+    socket_.stand_for_stream();
+    loop_.connections.push_back(*this);
+}
+
 connection::~connection() {
+    if (is_stream_) {
+        link_.reset();
+        loop_.connections.erase(*this);
+        loop_.connection_ended();
+        return;
+    }
     if (from_.counted() != nullptr) loop_.shared.addresses.leave(*from_.counted());
     loop_.connections.erase(*this);
     loop_.counts.closed.add();
@@ -52,10 +70,18 @@ bool connection::open(serving_loop& l, io::tcp::socket&& s, address_counts::slot
     return true;
 }
 
+bool connection::open_stream(serving_loop& l, link& stream) noexcept {
+    connection* const c = try_new<connection>(l, stream);
+    if (c != nullptr) c->serve();
+    return c != nullptr;
+}
+
 // Returns false if there is no memory, or no randomness.
 bool connection::secure_by(const io::server_security& security) noexcept {
     try {
-        secure_ = secure_link::make(loop_.context, *socket_.slot(), security.accept());
+        const multiplexing* const other = loop_.options.http2.get();
+        link_ = secure_link::make(loop_.context, *socket_.slot(), security.accept(),
+                                  other == nullptr ? std::string_view() : other->protocol());
         return true;
     } catch (const std::exception&) {
         return false;
@@ -67,7 +93,7 @@ bool connection::secure_by(const io::server_security& security) noexcept {
 void connection::begin_handshake() noexcept {
     idle_until_ = saturating_add(loop_.context.turn_time(), loop_.options.timeouts.header);
     loop_.add_handshake(*this);
-    if (start_receiving(&received) && take_input()) serve();
+    if (start_receiving(&greeted)) greeted(this);
 }
 
 // Waits for requests and answers them, until it has to wait for something else. May end the
@@ -152,6 +178,10 @@ io::pooled_buffer connection::take_received() noexcept {
     }
     if (reached != step::idle || e.output.empty()) [[unlikely]] {
         become_busy();
+        if (reached == step::preface) {
+            multiplex_rest(e);
+            return false;
+        }
         bool began = false;
         attend(reached, began);
         if (!began) run_out_of_memory();
@@ -206,6 +236,7 @@ void connection::answers_sent(operation* op) noexcept {
 // Continues as serve() does, in a later turn at the earliest.
 void connection::rest() noexcept {
     become_idle();
+    if (link_ != nullptr) link_->rest();
     if (!start_receiving(&received)) return;
     receiving_ = true;
     loop_.context.defer(*this);

@@ -13,6 +13,7 @@
 //   overdue       handling.cpp     the handler               tell_to_stop
 //   writing       writing.cpp      a send                    begin_writing
 //   lingering     closing.cpp      a receive                 linger, give_up
+//   multiplexing  multiplexing.cpp what its session waits for  multiplex, and stream_session
 //   (gone)        closing.cpp      what the kernel still has end
 //
 // A batch is what one receive brought. It goes the short way if nothing has to be waited for, most
@@ -73,6 +74,7 @@ private:
     static constexpr std::uintptr_t proxied_bit = 1;
     std::uintptr_t word_;
 };
+class stream_session;
 
 // An open connection. It owns itself and is the operation that receives. While it waits for a
 // request, it holds nothing else: the exchange is lent with the first byte, and coroutines start
@@ -87,6 +89,8 @@ public:
     // `security`: encrypts it, if that is not nullptr. `proxied`: begins with a PROXY header.
     static bool open(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from,
                      const io::server_security* security, bool proxied) noexcept;
+    // Serves the one request of a stream. The connection owns `stream` if this returns true.
+    static bool open_stream(serving_loop& l, link& stream) noexcept;
 
     // Called when the server drains: ends at once if idle, otherwise after the current requests. A
     // connection that has had no request gets the time for one.
@@ -102,12 +106,14 @@ public:
         return state_ == state::idle && batch_ == nullptr && socket_.is_open();
     }
     // Returns true if it is encrypted, or will be. Threads: any.
-    bool is_secure() const noexcept { return secure_ != nullptr; }
+    bool is_secure() const noexcept { return link_ != nullptr && link_->is_secure(); }
+    // Returns what the bytes go through instead of the socket, or nullptr. Threads: any.
+    const link* through() const noexcept { return link_.get(); }
     // Returns true unless its handshake or its PROXY header is still under way.
     bool is_ready() const noexcept {
         const proxied_client* const proxied = from_.proxied();
         if (proxied != nullptr && !proxied->is_read) return false;
-        return secure_ == nullptr || secure_->is_ready();
+        return link_ == nullptr || link_->is_ready();
     }
     // Returns the client that a PROXY header named, or nullptr. Threads: any, once it is read.
     const io::endpoint* told_client() const noexcept {
@@ -128,6 +134,7 @@ public:
 
 private:
     connection(serving_loop& l, io::tcp::socket&& s, address_counts::slot* from) noexcept;
+    connection(serving_loop& l, link& stream) noexcept;
     bool secure_by(const io::server_security& security) noexcept;
     ~connection();
 
@@ -135,6 +142,7 @@ private:
     friend class live_websocket;
     friend class outgoing_body;
     friend class peer_address;
+    friend class stream_session;
     template <class T, class... Args>
     friend T* coppice::try_new(Args&&... args) noexcept;
 
@@ -146,6 +154,7 @@ private:
         overdue,   // the handler has been told to stop
         writing,
         lingering,  // everything is sent; reads on, so that the client sees it
+        multiplexing,  // its session has the socket
     };
 
     // Why answering a batch cannot continue without waiting, or what comes next.
@@ -161,6 +170,7 @@ private:
         depart,    // the request is for the pool
         handler,   // the request's handler is asynchronous
         stream,    // the answer's body comes in pieces
+        preface,   // these are not requests, but the beginning of HTTP/2
         gone,      // the connection has ended
     };
 
@@ -181,6 +191,13 @@ private:
     void rest() noexcept;
     void begin_batch(exchange& e, io::pooled_buffer received) noexcept;
     void end_batch(time_point sent) noexcept;
+
+    // multiplexing.cpp: a client that speaks HTTP/2.
+    static void greeted(operation* op) noexcept;
+    [[gnu::cold, gnu::noinline]] bool is_preface(const exchange& e) const noexcept;
+    [[gnu::cold, gnu::noinline]] void multiplex_rest(exchange& e) noexcept;
+    void multiplex(std::string_view first) noexcept;
+
     void count(exchange& e) noexcept;
     void account(exchange& e, time_point sent) noexcept;
 
@@ -243,9 +260,10 @@ private:
     bool write_at_once(exchange& e) noexcept;
     task<bool> write(exchange& e);
     bool send_directly(exchange& e) noexcept;
-    task<> send_encrypted(std::span<const std::byte> bytes, std::size_t& sent, std::error_code& ec);
+    task<> send_through_link(std::span<const std::byte> bytes, std::size_t& sent,
+                             std::error_code& ec);
     task<bool> send_file(exchange& e, file_part part);
-    task<bool> send_file_encrypted(exchange& e, file_part part);
+    task<bool> send_file_in_pieces(exchange& e, file_part part);
 
     // closing.cpp: lingering, and the end.
     class end_of_late_answer;
@@ -319,21 +337,23 @@ private:
     bool start(io::internal::ring_operation& op) noexcept;
 
     serving_loop& loop_;
-    slotted_socket socket_;      // closed by closing.cpp, and by attend() at its end
-    secure_link::owned secure_;  // nullptr: bytes go to and from the socket as they are
+    slotted_socket socket_;       // closed by closing.cpp, and by attend() at its end
+    link::owned link_;            // nullptr: bytes go to and from the socket as they are
     connection_source from_;
-    exchange* batch_ = nullptr;  // the batch that is being answered: begin_batch(), end_batch()
-    time_point idle_until_{};    // written by become_idle()
-    std::uint32_t served_ = 0;   // written by framing()
-    state state_ = state::idle;  // written by become_idle(), enter(), and back_to_batch()
-    bool receiving_ = false;     // the receive operation is pending: connection.cpp
-    bool away_ = false;          // a thread of the pool has the batch: away.cpp
-    bool cut_ = false;           // cut_off() was called
+    exchange* batch_ = nullptr;   // the batch that is being answered: begin_batch(), end_batch()
+    stream_session* session_ = nullptr;  // while multiplexing: multiplex(), stream_session
+    time_point idle_until_{};     // written by become_idle()
+    std::uint32_t served_ = 0;    // written by framing()
+    state state_ = state::idle;   // written by become_idle(), enter(), and back_to_batch()
+    bool receiving_ = false;      // the receive operation is pending: connection.cpp
+    bool away_ = false;           // a thread of the pool has the batch: away.cpp
+    bool cut_ = false;            // cut_off() was called
+    bool is_stream_ = false;      // it serves a stream: open_stream()
 };
 
 inline bool connection::start(io::internal::ring_operation& op) noexcept {
-    if (secure_ != nullptr) [[unlikely]]
-        return secure_->start(op);
+    if (link_ != nullptr) [[unlikely]]
+        return link_->start(op);
     op.on = socket_.slot();
     return loop_.context.start_here(op);
 }

@@ -40,6 +40,10 @@ session connection::attend(step s, bool& began) {
         end_run(e);
         abort();
     }
+    if (e.is_preface && socket_.is_open()) {
+        multiplex_rest(e);
+        co_return;
+    }
     if (more && !loop_.draining && socket_.is_open()) {
         end_batch(loop_.context.now());
         rest();
@@ -53,7 +57,7 @@ session connection::attend(step s, bool& began) {
 
 // Answers the rest of a batch. Gives true if everything was answered and the connection is idle.
 task<bool> connection::converse(exchange& e, step s) {
-    while (s != step::idle && s != step::last && s != step::gone) {
+    while (s != step::idle && s != step::last && s != step::gone && s != step::preface) {
         switch (s) {
             case step::drop:
                 s = co_await drop_body(e);
@@ -105,7 +109,8 @@ task<bool> connection::converse(exchange& e, step s) {
                 s = advance(e);
         }
     }
-    bool more = s != step::gone;
+    e.is_preface = s == step::preface;
+    bool more = s != step::gone && s != step::preface;
     if (more && !write_at_once(e)) more = co_await write(e);
     if (!loop_.context.is_current()) co_await loop_.context.get_scheduler().schedule();
     at_home();

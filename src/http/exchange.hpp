@@ -206,6 +206,7 @@ struct alignas(64) exchange : io::timer_entry {
     bool streaming = false;     // an answer with a body in pieces has begun
     bool given_up = false;      // the handler did not end in time; its answer is dropped
     bool sending_late = false;  // give_up()'s answer is being sent
+    bool is_preface = false;    // `left` begins HTTP/2
     bool departing = false;     // the batch has left; none of its handlers has begun
     bool more = false;          // the members below `parser` may be in use
     route_match<handler> match;

@@ -30,8 +30,12 @@ void connection::log(exchange& e, int status, std::uint64_t body_bytes, const re
         e.log.append("-");
     } else {
         // The parser has rejected quotes and control bytes.
-        e.log.append(head->method_text()).append(" ").append(head->target()).append(" HTTP/1.");
-        e.log.push_back(static_cast<char>('0' + head->minor_version()));
+        e.log.append(head->method_text()).append(" ").append(head->target());
+        if (is_stream_) {
+            e.log.append(" HTTP/2.0");
+        } else {
+            e.log.append(head->minor_version() == 0 ? " HTTP/1.0" : " HTTP/1.1");
+        }
     }
     char numbers[64];
     char* at = numbers;

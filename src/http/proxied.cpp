@@ -93,7 +93,8 @@ void connection::begin_proxied(std::size_t header_bytes) noexcept {
     if (!good) {
         end();
     } else if (security != nullptr) {
-        if (rest != 0) secure_->begin_with({buffers, data, rest});
+        // secure_by() has made the link.
+        if (rest != 0) static_cast<secure_link&>(*link_).begin_with({buffers, data, rest});
         begin_handshake();
     } else {
         become_idle();

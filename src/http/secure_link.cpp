@@ -19,17 +19,20 @@ constexpr std::string_view protocol_of_http = "http/1.1";
 }  // namespace
 
 secure_link::owned secure_link::make(io::context& loop, io::internal::descriptor& slot,
-                                     std::unique_ptr<io::secure_engine> engine) {
-    owned made(new secure_link(loop, slot, std::move(engine)));
+                                     std::unique_ptr<io::secure_engine> engine,
+                                     std::string_view other_protocol) {
+    owned made(new secure_link(loop, slot, std::move(engine), other_protocol));
     return made;
 }
 
 secure_link::secure_link(io::context& loop, io::internal::descriptor& slot,
-                         std::unique_ptr<io::secure_engine>&& engine) noexcept
-    : loop_(loop),
+                         std::unique_ptr<io::secure_engine>&& engine,
+                         std::string_view other_protocol) noexcept
+    : link(loop),
       slot_(slot),
       generation_(slot.generation),
       engine_(std::move(engine)),
+      other_protocol_(other_protocol),
       input_(*this, &input_ended, io::opcode::receive_pooled),
       output_(*this, &output_ended, io::opcode::send) {}
 
@@ -118,7 +121,8 @@ secure_link::next secure_link::shake_hands() noexcept {
     if (p.what != io::secure_step::done) return judge(p);
     ready_ = true;
     const std::string_view protocol = engine_->protocol();
-    if (!protocol.empty() && protocol != protocol_of_http) {
+    speaks_other_ = !protocol.empty() && protocol == other_protocol_;
+    if (!protocol.empty() && protocol != protocol_of_http && !speaks_other_) {
         failure_ = std::make_error_code(std::errc::wrong_protocol_type);
     }
     return next::go_on;

@@ -9,12 +9,11 @@
 // The handshake has no state of its own: any operation drives it. An operation is pending here only
 // while one of the link's own is pending on the ring, so closing the socket ends both.
 
-#include <coppice/base/lifetime.hpp>
-#include <coppice/io/context.hpp>
-#include <coppice/io/initiate.hpp>
 #include <coppice/io/internal/record_memory.hpp>
 #include <coppice/io/secure_engine.hpp>
 #include <coppice/io/socket.hpp>
+
+#include "link.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -27,52 +26,47 @@ namespace coppice::http {
 using namespace internal;
 
 // Threads: its loop's. Lifetime: it outlives its owner until the ring has returned what is pending.
-class secure_link : immovable {
-    struct let_go {
-        void operator()(secure_link* link) const noexcept { link->owner_is_gone(); }
-    };
-
+class secure_link final : public link {
 public:
     using owned = std::unique_ptr<secure_link, let_go>;
-    // For the open socket in the slot. Errors: std::bad_alloc.
+    // For the open socket in the slot. `other_protocol`: one of ALPN that both sides may agree on
+    // besides HTTP/1.1; "" for none. Errors: std::bad_alloc. Lifetime: the text outlives the link.
     static owned make(io::context& loop, io::internal::descriptor& slot,
-                      std::unique_ptr<io::secure_engine> engine);
+                      std::unique_ptr<io::secure_engine> engine,
+                      std::string_view other_protocol = {});
 
     // Takes what was received before the link was made. Called at most once, before start().
     void begin_with(io::pooled_buffer&& received) noexcept;
     // Starts a receive_pooled or a send, as event_loop::start_here() does. A send of no bytes ends
     // when the handshake is done. An error of the engine is -EPROTO, and failure() says which.
-    [[nodiscard]] bool start(io::internal::ring_operation& op) noexcept;
+    [[nodiscard]] bool start(io::internal::ring_operation& op) noexcept override;
     // Ends a pending operation early, in a later turn. A send ends with what was encrypted, if that
     // is something; the rest of its record goes out with the next send.
-    void cancel(io::internal::ring_operation& op) noexcept;
+    void cancel(io::internal::ring_operation& op) noexcept override;
     // Says the end to the peer, and then shuts down sending, unless something else has failed.
     // What the socket does not take at once is sent while it is open. A receive ends with the
     // peer's end only when all of it is sent.
-    void say_end() noexcept;
+    void say_end() noexcept override;
 
-    bool is_ready() const noexcept { return ready_; }
+    bool is_ready() const noexcept override { return ready_; }
+    bool is_secure() const noexcept override { return true; }
+    // Returns true if the handshake has agreed on the other protocol.
+    bool speaks_other() const noexcept { return speaks_other_; }
     // Returns true if nothing has arrived that was not received. May return false though it is so.
     bool is_quiet() const noexcept {
         return cipher_.empty() && result_ == 0 && !failure_ && !ended_ && !was_full_;
     }
     // Returns why an operation ended with -EPROTO.
-    std::error_code failure() const noexcept { return failure_; }
-    io::context& owner() const noexcept { return loop_; }
-
-    // What tasks await; like those of io::stream.
-    template <class Token = use_await_t>
-    auto send(std::span<const std::byte> bytes, Token&& token = {}) noexcept(nothrow_token<Token>);
-    template <class Token = use_await_t>
-    auto receive_pooled(Token&& token = {}) noexcept(nothrow_token<Token>);
+    std::error_code failure() const noexcept override { return failure_; }
 
 private:
     using ring_operation = io::internal::ring_operation;
 
     secure_link(io::context& loop, io::internal::descriptor& slot,
-                std::unique_ptr<io::secure_engine>&& engine) noexcept;
+                std::unique_ptr<io::secure_engine>&& engine,
+                std::string_view other_protocol) noexcept;
     ~secure_link();
-    void owner_is_gone() noexcept;
+    void owner_is_gone() noexcept override;
 
     // One operation of the link itself on the ring.
     struct own_operation : ring_operation {
@@ -118,10 +112,10 @@ private:
     void went(int result) noexcept;
     void finish_sending() noexcept;
 
-    io::context& loop_;
     io::internal::descriptor& slot_;
     const std::uint32_t generation_;
     const std::unique_ptr<io::secure_engine> engine_;
+    const std::string_view other_protocol_;
     own_operation input_;
     own_operation output_;
     user reader_, writer_;
@@ -132,6 +126,7 @@ private:
     std::error_code failure_;           // of the engine; stays
     int result_ = 0;                    // of the socket, if that has failed; stays
     bool ready_ = false;                // the handshake is done
+    bool speaks_other_ = false;         // and has agreed on other_protocol_
     bool wants_input_ = false;          // the engine can do nothing before bytes come
     bool was_full_ = false;             // the last receive filled its buffer: there may be more
     bool ended_ = false;                // the socket gives nothing further
@@ -141,12 +136,22 @@ private:
     bool is_owned_ = true;
 };
 
-// A socket that tells which of the loop's descriptors it is.
+// A socket that tells which of the loop's descriptors it is; or none, in the place of a stream.
 class slotted_socket : public io::tcp::socket {
 public:
     using socket::socket;
     explicit slotted_socket(io::tcp::socket&& s) noexcept : socket(std::move(s)) {}
     io::internal::descriptor* slot() const noexcept { return reference().on; }
+    // Makes it stand for a stream of another socket.
+    void stand_for_stream() noexcept { is_stream_ = true; }
+    bool is_open() const noexcept { return socket::is_open() || is_stream_; }
+    void close() noexcept {
+        is_stream_ = false;
+        socket::close();
+    }
+
+private:
+    bool is_stream_ = false;
 };
 
 // An operation of a link that a task awaits.
@@ -157,14 +162,14 @@ public:
     std::error_code error() const noexcept;
 
 protected:
-    secure_request(secure_link& link, io::opcode what) noexcept
-        : base(link.owner()), timer_entry(&expire), link_(link), inner_(*this, what) {}
+    secure_request(link& through, io::opcode what) noexcept
+        : base(through.owner()), timer_entry(&expire), link_(through), inner_(*this, what) {}
     ~secure_request() = default;
     bool submit() noexcept final;
     void interrupt() noexcept final { link_.cancel(inner_); }
     int outcome() const noexcept { return base::outcome(); }
 
-    secure_link& link_;
+    link& link_;
     struct inner_operation : io::internal::ring_operation {
         inner_operation(secure_request& r, io::opcode what) noexcept
             : ring_operation(&ended_inside, what), of(r) {}
@@ -182,7 +187,7 @@ public:
     using value_type = std::size_t;
     static constexpr const char* name = "send";
     struct arguments {
-        secure_link* target;
+        link* target;
         std::span<const std::byte> bytes;
     };
     explicit secure_send_request(const arguments& a) noexcept
@@ -203,7 +208,7 @@ public:
     using value_type = io::pooled_buffer;
     static constexpr const char* name = "receive_pooled";
     struct arguments {
-        secure_link* target;
+        link* target;
     };
     explicit secure_receive_request(const arguments& a) noexcept
         : secure_request(*a.target, io::opcode::receive_pooled) {}
@@ -217,12 +222,11 @@ protected:
 };
 
 template <class Token>
-auto secure_link::send(std::span<const std::byte> bytes,
-                       Token&& token) noexcept(nothrow_token<Token>) {
+auto link::send(std::span<const std::byte> bytes, Token&& token) noexcept(nothrow_token<Token>) {
     return io::initiate<secure_send_request>({this, bytes}, static_cast<Token&&>(token));
 }
 template <class Token>
-auto secure_link::receive_pooled(Token&& token) noexcept(nothrow_token<Token>) {
+auto link::receive_pooled(Token&& token) noexcept(nothrow_token<Token>) {
     return io::initiate<secure_receive_request>({this}, static_cast<Token&&>(token));
 }
 

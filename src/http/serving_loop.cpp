@@ -66,7 +66,7 @@ void exchange::clear() noexcept {
     buffer.release();
     left = {};
     sent = 0;
-    given_up = closing = unread = in_head = streaming = false;
+    is_preface = given_up = closing = unread = in_head = streaming = false;
     if (!more) [[likely]]
         return;
     for (std::string* const text : {&input, &rest, &log, &trailers, &peer}) {

@@ -40,7 +40,7 @@ void connection::wait_for_sending() noexcept {
 bool connection::write_at_once(exchange& e) noexcept {
     if (e.output.empty()) return true;
     count(e);
-    return away_ && secure_ == nullptr && send_directly(e);
+    return away_ && link_ == nullptr && send_directly(e);
 }
 
 // Writes e.output. Gives false if the connection has ended, or if the awaiter was stopped; in the
@@ -61,10 +61,10 @@ task<bool> connection::write(exchange& e) {
     while (e.sent != e.output.size() && !ec) {
         const auto left = std::as_bytes(std::span(e.output)).subspan(e.sent);
         std::size_t n = 0;
-        if (secure_ == nullptr) {
+        if (link_ == nullptr) {
             n = co_await socket_.send(left, use_await[ec]);
         } else {
-            co_await send_encrypted(left, n, ec);
+            co_await send_through_link(left, n, ec);
         }
         e.sent += n;
         e.bytes_sent += n;
@@ -81,9 +81,9 @@ task<bool> connection::write(exchange& e) {
 }
 
 // Adds to `sent`. Apart from write(), whose frame would be larger.
-task<> connection::send_encrypted(std::span<const std::byte> bytes, std::size_t& sent,
-                                  std::error_code& ec) {
-    const std::size_t n = co_await secure_->send(bytes, use_await[ec]);
+task<> connection::send_through_link(std::span<const std::byte> bytes, std::size_t& sent,
+                                     std::error_code& ec) {
+    const std::size_t n = co_await link_->send(bytes, use_await[ec]);
     sent += n;
 }
 
@@ -104,7 +104,7 @@ bool connection::send_directly(exchange& e) noexcept {
 // Sends the output, and a part of a file after it. While the socket takes bytes, the kernel moves
 // them. When it is full, a piece is copied and sent in the usual way, which waits.
 task<bool> connection::send_file(exchange& e, file_part part) {
-    if (secure_ != nullptr) co_return co_await send_file_encrypted(e, part);
+    if (link_ != nullptr) co_return co_await send_file_in_pieces(e, part);
     if (!co_await write(e)) co_return false;
     const time_point latest = saturating_add(
         loop_.context.turn_time(), transfer_time(loop_.options.timeouts.write, part.size));
@@ -143,7 +143,7 @@ task<bool> connection::send_file(exchange& e, file_part part) {
 }
 
 // Sends the output, and a part of a file after it, read in pieces.
-task<bool> connection::send_file_encrypted(exchange& e, file_part part) {
+task<bool> connection::send_file_in_pieces(exchange& e, file_part part) {
     if (!co_await write(e)) co_return false;
     const time_point latest = saturating_add(
         loop_.context.turn_time(), transfer_time(loop_.options.timeouts.write, part.size));
@@ -164,7 +164,7 @@ task<bool> connection::send_file_encrypted(exchange& e, file_part part) {
         std::error_code ec;
         for (std::size_t sent = 0; sent != n && !ec;) {
             const auto left = std::as_bytes(std::span(e.output)).subspan(sent);
-            co_await send_encrypted(left, sent, ec);
+            co_await send_through_link(left, sent, ec);
         }
         e.output.clear();
         if (ec) co_return false;

@@ -1,4 +1,5 @@
 // http/server.hpp on both rings, against a blocking client: framing, limits, timeouts, drain.
+#include <coppice/http/multiplexer.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/pool/thread_pool.hpp>

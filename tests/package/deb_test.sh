@@ -41,6 +41,9 @@ done
 if grep -qF libcoppice_tls.a "$work/contents"; then
     field "$development" Depends "(^|, )libssl-dev \\(>= 3\\)"
 fi
+if grep -qF libcoppice_http2.a "$work/contents"; then
+    field "$development" Depends "(^|, )libnghttp2-dev"
+fi
 if grep -vE ' \./(usr/)?$| \./usr/(include|lib|share)(/|$)' "$work/contents" >&2; then
     fail "libcoppice-dev has files in unexpected places"
 fi

@@ -41,7 +41,7 @@ ok "library and package files are installed"
 # All headers are installed, except the model checker's half of the seam and those of a component
 # that was not built, and no other file.
 left_out='/coppice/(none'
-for component in tls mpi; do
+for component in tls mpi http2; do
     [ -e "$prefix/$libdir/libcoppice_$component.a" ] || left_out+="|$component(/|\\.hpp)"
 done
 left_out+=')'
@@ -95,6 +95,18 @@ if [ -e "$prefix/$libdir/libcoppice_mpi.a" ]; then
         -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
     quietly cmake --build "$work/mpi"
     ok "find_package(coppice COMPONENTS mpi) builds a program"
+fi
+
+if [ -e "$prefix/$libdir/libcoppice_http2.a" ]; then
+    quietly cmake -S "$source/tests/package/consumer_http2" -B "$work/http2" -G Ninja \
+        -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
+    quietly cmake --build "$work/http2"
+    [ "$("$work/http2/consumer")" = "h2" ] || fail "the consumer of the component http2 is wrong"
+    eval "quietly '$compiler' -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion \
+        -Wno-sign-conversion -Werror '$source/tests/package/consumer_http2/main.cpp' \
+        $(pkg-config --cflags --libs coppice_http2) -o '$work/http2/by_pkg_config'"
+    [ "$("$work/http2/by_pkg_config")" = "h2" ] || fail "coppice_http2.pc builds a wrong program"
+    ok "find_package(coppice COMPONENTS http2) and pkg-config coppice_http2 build a program"
 fi
 
 for flags in "-fno-rtti -DNDEBUG" "-std=c++23 -O2 -flto -march=native"; do

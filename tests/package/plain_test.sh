@@ -24,10 +24,12 @@ without() { printf -- '-DCMAKE_DISABLE_FIND_PACKAGE_%s=ON\n' "$@"; }
 says() { grep -qF -- "$1" <<<"$(tr -s ' \n' ' ' <"$work/said")" || fail "it does not say '$1'"; }
 
 mapfile -t none < <(without ZLIB OpenSSL CLI11 GTest SQLite3 PostgreSQL MPI)
+none+=(-DCOPPICE_NGHTTP2_LIBRARY=)
 configure "${none[@]}" || fail "without any package it ends with $?"
 says 'they need zlib (zlib1g-dev)'
 says 'tls is left out: it needs OpenSSL 3 (libssl-dev)'
 says 'messages between processes are left out: MPI (libopenmpi-dev or libmpich-dev)'
+says 'http2 is left out: it needs http and nghttp2 (libnghttp2-dev)'
 says 'the tests are left out: GTest (libgtest-dev) is not installed'
 
 mapfile -t some < <(without CLI11 SQLite3)

@@ -44,8 +44,8 @@ compiled() {
 }
 export -f compiled
 mkdir "$work/library"
-# The rooms tls and mpi need OpenSSL and MPI, and are libraries of their own.
-find "$source/src" -name '*.cpp' ! -path '*/tls/*' ! -path '*/mpi/*' | sort |
+# The rooms tls, http2, and mpi need OpenSSL, nghttp2, and MPI, and are libraries of their own.
+find "$source/src" -name '*.cpp' ! -path '*/tls/*' ! -path '*/http2/*' ! -path '*/mpi/*' | sort |
     sed 's/.*/#include "&"/' |
     split -l 10 --additional-suffix=.cpp - "$work/library/"
 # shellcheck disable=SC2016  # the shell that xargs starts expands these

@@ -97,6 +97,7 @@ inline constexpr seam seams[] = {
     {"http", "io/internal/record_memory.hpp", "memory for encrypted records"},
     {"http", "task/internal/frame_pool.hpp", "frames of coroutines that are not tasks"},
     {"io", "exec/internal/as_exception.hpp", "error codes as exceptions, as tasks have them"},
+    {"http2", "http/internal/scan.hpp", "one way to fold case and to trim"},
     {"io", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
     {"io", "exec/internal/runs_here.hpp", "a waiter on the loop's thread is resumed in place"},
     {"io", "exec/internal/scheduled_sender.hpp", "every scheduler's sender is made of it"},

@@ -28,6 +28,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"tls", {"base", "stop", "exec", "task", "token", "io"}},
         {"mpi", {"base", "token", "io"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
+        {"http2", {"base", "http"}},
     };
     return table;
 }

@@ -5,6 +5,7 @@
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/address_set.hpp>
 #include <coppice/http/forwarding.hpp>
+#include <coppice/http/multiplexer.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
@@ -84,6 +85,8 @@ struct server_options {
     http::forwarding forwarding = {};
     // Where it listens besides: the handlers and the limits are the same.
     std::vector<listening_endpoint> more_listeners = {};
+    // Lets clients speak HTTP/2 too: http2::for_server() (coppice/http2.hpp). Empty: only HTTP/1.1.
+    std::shared_ptr<const multiplexing> http2 = {};
     std::size_t threads = 1;  // of loops, or of the pool for `worker`; 1 for `single`
     // Where handlers run; how loops wait for the network; what clients may send, and how slowly.
     http::model model = model::multi;

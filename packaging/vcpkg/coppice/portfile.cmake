@@ -17,6 +17,7 @@ vcpkg_cmake_configure(
         -DCOPPICE_HTTP=ON
         -DCOPPICE_TLS=OFF
         -DCOPPICE_MPI=OFF
+        -DCOPPICE_HTTP2=OFF
         -DCOPPICE_WARNINGS=OFF)
 vcpkg_cmake_install()
 vcpkg_cmake_config_fixup(CONFIG_PATH lib/cmake/coppice)

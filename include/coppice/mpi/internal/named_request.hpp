@@ -18,6 +18,7 @@ enum class reduction : std::uint8_t { sum, product, minimum, maximum };
 
 namespace coppice::mpi::internal {
 
+// The operations, one enumerator each.
 enum class kind : std::uint8_t {
     send,
     receive,

@@ -1,0 +1,100 @@
+// multiplexer: what carries many requests on one connection: bytes in, bytes out, no descriptors.
+#pragma once
+// The seam between http::server and a protocol with streams, such as the component http2. The
+// engine translates: a stream's request arrives as the bytes of an HTTP/1.1 request, and its answer
+// is given as those of an HTTP/1.1 answer. One parser thus judges the requests of all protocols.
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/http/parse.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace coppice::http {
+
+// One stream, as its engine sees it; implemented by the server. The engine makes the calls inside
+// its own receive() and write(); none of them may call the engine.
+class multiplexed_stream : immovable {
+public:
+    // What take() returns.
+    struct taken {
+        std::size_t bytes;
+        bool ended;  // nothing follows
+    };
+
+    // Takes bytes of the request's body as they came, without framing, then the end of it, with the
+    // field lines after the body. Returns false if there is no room for them: the engine then
+    // resets the stream.
+    virtual bool input(std::string_view bytes) noexcept = 0;
+    virtual bool end_input(std::string_view trailers) noexcept = 0;
+    // Says that the stream is closed: its last call. `reset`: before its proper end.
+    virtual void closed(bool reset) noexcept = 0;
+    // Moves the next bytes of the answer's body into `room`. Neither bytes nor the end: the engine
+    // asks again after multiplexer::wake().
+    virtual taken take(std::span<std::byte> room) noexcept = 0;
+
+protected:
+    ~multiplexed_stream() = default;
+};
+
+// What gets the streams of a connection; implemented by the server.
+class multiplexed_streams : immovable {
+public:
+    // Takes a request: the stream's number, and the head in the form of HTTP/1.1. `ended`: it has
+    // no body. Returns nullptr if it cannot be served now. Called inside receive(). Lifetime: the
+    // stream outlives closed().
+    virtual multiplexed_stream* begin(std::int32_t number, std::string_view head,
+                                      bool ended) noexcept = 0;
+
+protected:
+    ~multiplexed_streams() = default;
+};
+
+// Why the server ends a stream early.
+enum class stream_reset : unsigned char { no_error, internal_error, refused, cancel };
+
+// The server's side of one connection. Threads: one at a time. Numbers are those of streams that
+// were begun and are not closed; other numbers change nothing.
+class multiplexer {
+public:
+    virtual ~multiplexer() = default;
+
+    // Takes bytes that have come. Returns false if the connection must end without another byte.
+    virtual bool receive(std::span<const std::byte> bytes) noexcept = 0;
+    // Appends bytes that are to go, about a frame. Returns false if there are none now, or no
+    // memory.
+    virtual bool write(std::string& out) noexcept = 0;
+    // Returns true if both sides have nothing further to say.
+    virtual bool is_finished() const noexcept = 0;
+
+    // Answers: `head` in the form of HTTP/1.1, interim or final. `ended`: no body follows.
+    // Otherwise the stream's take() gives it. Returns false if there is no memory.
+    virtual bool answer(std::int32_t number, std::string_view head, bool ended) noexcept = 0;
+    // Says that take() may give more.
+    virtual void wake(std::int32_t number) noexcept = 0;
+    // Says that so many bytes of the stream's body were used: the client may send as many more.
+    virtual void consumed(std::int32_t number, std::size_t bytes) noexcept = 0;
+    virtual void reset(std::int32_t number, stream_reset why) noexcept = 0;
+    // Tells the client that no further stream is served. Those that were begun go on.
+    virtual void shut_down() noexcept = 0;
+};
+
+// What makes the engines of a server's connections. Threads: any, also concurrently.
+class multiplexing {
+public:
+    virtual ~multiplexing() = default;
+    // The first bytes of a client that speaks the protocol without having agreed on it.
+    virtual std::string_view preface() const noexcept = 0;
+    // Its name in ALPN.
+    virtual std::string_view protocol() const noexcept = 0;
+    // `secure`: the connection is encrypted. `limit`: those of a request's head. Errors:
+    // std::bad_alloc. Lifetime: `streams` outlives the engine.
+    virtual std::unique_ptr<multiplexer> accept(multiplexed_streams& streams, bool secure,
+                                                const limits& limit) const = 0;
+};
+
+}  // namespace coppice::http

@@ -1,0 +1,36 @@
+// HTTP/2 for http::server, by nghttp2: an option of the server.
+#pragma once
+//   http::server_options options;
+//   options.http2 = http2::for_server();
+//
+// Every handler then serves both protocols. A client in the clear begins with HTTP/2's preface
+// (prior knowledge); a client of TLS asks for "h2" by ALPN, if the security's protocols name it.
+// docs/http-server.md says what differs.
+
+#include <coppice/http/multiplexer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace coppice::http2 {
+
+// What a client may do on one connection.
+struct server_limits {
+    std::uint32_t streams_max = 100;  // open at the same time; 1 to 10,000
+    // What a client may send of a body before the handler has read it, in bytes: 1 to 2^31 - 1. It
+    // counts toward http::server_options::buffered_bytes_max.
+    std::uint32_t stream_window_bytes = 256 * 1024;
+    // Streams that a client may reset, or spoil by a wrong frame, beyond those that it lets end.
+    // Then the connection ends with ENHANCE_YOUR_CALM.
+    std::size_t resets_max = 200;
+    // Frames that carry nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA)
+    // beyond those that carry a request or a body. Likewise.
+    std::size_t idle_frames_max = 2'000;
+};
+
+// Returns what a server needs to speak HTTP/2. Errors: std::invalid_argument for a limit that is
+// out of its range. Threads: any; servers may share it.
+std::shared_ptr<const http::multiplexing> for_server(server_limits limits = {});
+
+}  // namespace coppice::http2

@@ -1,0 +1,253 @@
+// The session of stream_session.hpp: moves bytes between its engine and its transport.
+#include "stream_session.hpp"
+
+#include <coppice/base/saturating.hpp>
+
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+namespace coppice::http {
+
+using namespace internal;
+
+namespace {
+
+constexpr std::size_t out_bytes_max = 64 * 1024;  // of frames, sent together
+constexpr unsigned rounds_max = 16;               // of receives, before others get their turn
+constexpr duration closing_time = std::chrono::seconds(1);
+constexpr duration closing_time_drain = std::chrono::milliseconds(500);
+
+io::endpoint remote_of(serving_loop& l, int socket) {
+    const auto client = l.context.system().remote(socket);
+    return client ? client.value() : io::endpoint();
+}
+
+}  // namespace
+
+stream_session* stream_session::make(connection& transport) noexcept {
+    try {
+        return new stream_session(transport);
+    } catch (const std::exception&) {
+        return nullptr;
+    }
+}
+
+stream_session::stream_session(connection& transport)
+    : timer_entry(&expire),
+      transport_(&transport),
+      loop_(transport.loop_),
+      engine_(loop_.options.http2->accept(*this, transport.is_secure(), loop_.options.limits)),
+      is_secure_(transport.is_secure()),
+      peer_(transport.told_client() != nullptr ? *transport.told_client()
+                                               : remote_of(loop_, transport.socket_.native())),
+      input_(*this, &input_ended, io::opcode::receive_pooled),
+      output_(*this, &output_ended, io::opcode::send),
+      turn_(*this) {}
+
+stream_session::~stream_session() {
+    if (timer_entry::armed()) loop_.context.disarm(*this);
+}
+
+void stream_session::begin(std::string_view first) noexcept {
+    ++depth_;
+    if (!engine_->receive(std::as_bytes(std::span(first)))) is_broken_ = true;
+    --depth_;
+    run();
+}
+
+void stream_session::drain() noexcept {
+    if (is_closing_) limit(closing_time_drain);
+    if (std::exchange(is_draining_, true) || engine_ == nullptr) return;
+    engine_->shut_down();
+    run();
+}
+
+void stream_session::cut_off() noexcept {
+    is_broken_ = true;
+    run();
+}
+
+multiplexed_stream* stream_session::begin(std::int32_t number, std::string_view head,
+                                          bool ended) noexcept {
+    stream_link* const made = try_new<stream_link>(*this, number, head, ended);
+    if (made == nullptr) return nullptr;
+    streams_.push_back(*made);
+    ready_.push_back(*made);
+    ++begun_;
+    return made;
+}
+
+void stream_session::note_ready(stream_link& l) noexcept {
+    if (!l.list_hook<session_ready>::linked()) ready_.push_back(l);
+}
+
+void stream_session::run_later() noexcept {
+    if (!std::exchange(turn_.pending, true)) loop_.context.defer(turn_);
+}
+
+void stream_session::turn::came(operation* op) noexcept {
+    stream_session& s = static_cast<turn*>(op)->of;
+    s.turn_.pending = false;
+    s.run();
+}
+
+// Does what can be done without waiting. Handlers that run inside may run turns of the loop, and so
+// call this again. May end the session.
+void stream_session::run() noexcept {
+    ++depth_;
+    for (unsigned round = 0;; ++round) {
+        pump_links();
+        while (flush()) pump_links();
+        if (transport_ == nullptr || is_broken_ || input_.pending || output_.pending) break;
+        if (round == rounds_max) {
+            run_later();
+            break;
+        }
+        if (!start(input_)) break;
+        came(input_.result);
+    }
+    if (--depth_ == 0) settle();
+}
+
+void stream_session::pump_links() noexcept {
+    while (stream_link* const l = ready_.pop_front()) {
+        l->pump();
+        if (!l->is_over()) continue;
+        if (l->list_hook<session_ready>::linked()) {
+            intrusive_list<stream_link, session_ready>::erase(*l);
+        }
+        intrusive_list<stream_link, session_streams>::erase(*l);
+        delete l;
+    }
+}
+
+// Returns true if something was sent, so that there may be more to do.
+bool stream_session::flush() noexcept {
+    if (transport_ == nullptr || is_broken_ || output_.pending || is_closing_) return false;
+    for (;;) {
+        while (out_.size() < out_bytes_max && engine_->write(out_)) {
+        }
+        if (ready_.empty() || out_.size() >= out_bytes_max) break;
+        pump_links();
+        if (transport_ == nullptr || output_.pending || is_broken_) return false;
+    }
+    if (out_.empty()) return false;
+    output_.data = reinterpret_cast<std::byte*>(out_.data()) + sent_;
+    output_.size = out_.size() - sent_;
+    if (!start(output_)) {
+        const auto more = time_at_rate<duration>(out_.size(), loop_.options.timeouts.rate_min);
+        limit(saturating_add(loop_.options.timeouts.write, more));
+        return false;
+    }
+    went(output_.result);
+    return true;
+}
+
+bool stream_session::start(own_operation& op) noexcept {
+    op.pending = !transport_->start(op);
+    return !op.pending;
+}
+
+void stream_session::input_ended(io::operation* op) noexcept {
+    auto* const started = static_cast<io::internal::ring_operation*>(op);
+    own_operation& own = *static_cast<own_operation*>(started);
+    own.pending = false;
+    own.of.came(own.result);
+    own.of.run();
+}
+
+void stream_session::output_ended(io::operation* op) noexcept {
+    auto* const started = static_cast<io::internal::ring_operation*>(op);
+    own_operation& own = *static_cast<own_operation*>(started);
+    own.pending = false;
+    own.of.went(own.result);
+    own.of.run();
+}
+
+void stream_session::came(int result) noexcept {
+    if (result <= 0) {
+        is_broken_ = true;
+        return;
+    }
+    const auto bytes = static_cast<std::size_t>(result);
+    const io::pooled_buffer received(loop_.context.buffers(), input_.data, bytes);
+    loop_.counts.bytes_received.add(bytes);
+    if (engine_ == nullptr || is_closing_) return;
+    if (!engine_->receive(received.bytes())) is_broken_ = true;
+    if (begun_ >= loop_.options.requests_per_connection_max && !std::exchange(is_draining_, true)) {
+        engine_->shut_down();
+    }
+}
+
+void stream_session::went(int result) noexcept {
+    if (result <= 0) {
+        is_broken_ = true;
+        return;
+    }
+    loop_.counts.bytes_sent.add(static_cast<std::size_t>(result));
+    sent_ += static_cast<std::size_t>(result);
+    if (sent_ != out_.size()) return;
+    out_.clear();
+    sent_ = 0;
+    if (out_.capacity() > 2 * out_bytes_max) std::string().swap(out_);
+    if (timer_entry::armed()) loop_.context.disarm(*this);
+}
+
+// Called last: looks what the session waits for now, and ends it if that is nothing.
+void stream_session::settle() noexcept {
+    if (transport_ != nullptr && is_broken_) leave();
+    if (transport_ == nullptr) {
+        const bool waits = input_.pending || output_.pending || turn_.pending;
+        if (!waits && streams_.empty()) delete this;
+        return;
+    }
+    if (is_closing_ || output_.pending) return;
+    if (engine_->is_finished() || (is_draining_ && streams_.empty())) {
+        begin_closing();
+    } else if (streams_.empty() && !std::exchange(is_idle_, true)) {
+        transport_->become_idle();
+    } else if (!streams_.empty() && std::exchange(is_idle_, false)) {
+        transport_->become_busy();
+        transport_->state_ = connection::state::multiplexing;
+    }
+}
+
+// Says the end, and reads on for a moment, so that what was sent is not lost in a reset.
+void stream_session::begin_closing() noexcept {
+    is_closing_ = true;
+    engine_.reset();
+    if (is_idle_) transport_->become_busy();
+    transport_->state_ = connection::state::multiplexing;
+    transport_->say_end();
+    limit(is_draining_ ? closing_time_drain : closing_time);
+    run_later();
+}
+
+// Ends the connection. The streams hear of it from the engine; those that have handlers go on until
+// these have ended.
+void stream_session::leave() noexcept {
+    engine_.reset();
+    connection& c = *std::exchange(transport_, nullptr);
+    c.session_ = nullptr;
+    if (timer_entry::armed()) loop_.context.disarm(*this);
+    c.close_socket();
+    c.end();
+    if (!ready_.empty()) run_later();
+}
+
+void stream_session::limit(duration time) noexcept {
+    if (timer_entry::armed()) loop_.context.disarm(*this);
+    const time_point when = saturating_add(loop_.context.turn_time(), time);
+    if (when != time_point::max()) loop_.context.arm(*this, when);
+}
+
+void stream_session::expire(io::timer_entry* entry) noexcept {
+    stream_session& s = *static_cast<stream_session*>(entry);
+    if (s.loop_.context.ending()) return;
+    if (!s.is_closing_) s.loop_.counts.timed_out.add();
+    s.is_broken_ = true;
+    s.run();
+}
+
+}  // namespace coppice::http

@@ -1,0 +1,437 @@
+// The engine of engine.hpp: what it tells nghttp2, and what nghttp2 tells it.
+#include "engine.hpp"
+
+#include <coppice/http/internal/scan.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <new>
+#include <stdexcept>
+#include <utility>
+
+namespace coppice::http2 {
+
+namespace {
+
+constexpr unsigned continuations_most = 16;  // frames of one head, after its first
+// The connection's window. It opens as bytes arrive, so a stream that is not read closes only its
+// own.
+constexpr std::int32_t connection_window = 1 << 20;
+
+std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
+    return {reinterpret_cast<const char*>(bytes), size};
+}
+
+bool is_of_connection(std::string_view name) noexcept {
+    constexpr std::string_view names[] = {"connection", "keep-alive", "proxy-connection",
+                                          "transfer-encoding", "upgrade"};
+    return std::ranges::find(names, name) != std::end(names);
+}
+
+nghttp2_nv pair_of(std::string_view name, std::string_view value) noexcept {
+    const auto bytes = [](std::string_view text) {
+        return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
+    };
+    return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
+}
+
+std::uint32_t code_of(http::stream_reset why) noexcept {
+    switch (why) {
+        case http::stream_reset::no_error:
+            return NGHTTP2_NO_ERROR;
+        case http::stream_reset::refused:
+            return NGHTTP2_REFUSED_STREAM;
+        case http::stream_reset::cancel:
+            return NGHTTP2_CANCEL;
+        case http::stream_reset::internal_error:
+            break;
+    }
+    return NGHTTP2_INTERNAL_ERROR;
+}
+
+}  // namespace
+
+// What nghttp2 calls. The last argument is the engine.
+struct engine::callbacks {
+    static engine& of(void* user) noexcept { return *static_cast<engine*>(user); }
+
+    static int begin_frame(nghttp2_session*, const nghttp2_frame_hd* head, void* user) noexcept {
+        of(user).note_frame(*head);
+        return 0;
+    }
+    static int begin_headers(nghttp2_session*, const nghttp2_frame* frame, void* user) noexcept {
+        engine& e = of(user);
+        stream* s = frame->headers.cat == NGHTTP2_HCAT_REQUEST ? e.open(frame->hd.stream_id)
+                                                               : e.find(frame->hd.stream_id);
+        if (s == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        s->head.clear();
+        return 0;
+    }
+    static int header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name,
+                      std::size_t name_bytes, const std::uint8_t* value, std::size_t value_bytes,
+                      std::uint8_t, void* user) noexcept {
+        engine& e = of(user);
+        stream* const s = e.find(frame->hd.stream_id);
+        if (s == nullptr || s->refused) return 0;
+        try {
+            if (s->head.add(text_of(name, name_bytes), text_of(value, value_bytes), e.limits_)) {
+                return 0;
+            }
+        } catch (const std::bad_alloc&) {
+        }
+        s->refused = true;
+        e.waste_stream();
+        (void)nghttp2_submit_rst_stream(e.session_, NGHTTP2_FLAG_NONE, s->number,
+                                        NGHTTP2_PROTOCOL_ERROR);
+        return 0;
+    }
+    static int invalid_header(nghttp2_session*, const nghttp2_frame*, const std::uint8_t*,
+                              std::size_t, const std::uint8_t*, std::size_t, std::uint8_t,
+                              void*) noexcept {
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;  // the stream is malformed
+    }
+    static int frame(nghttp2_session*, const nghttp2_frame* frame, void* user) noexcept {
+        engine& e = of(user);
+        const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+        if (frame->hd.type != NGHTTP2_HEADERS && !(frame->hd.type == NGHTTP2_DATA && ended)) {
+            return 0;
+        }
+        stream* const s = e.find(frame->hd.stream_id);
+        if (s == nullptr || s->refused) return 0;
+        try {
+            if (frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+                return e.head_ended(*frame, *s);
+            }
+            const bool trailers = frame->hd.type == NGHTTP2_HEADERS;
+            if (!ended || s->user == nullptr) return 0;
+            if (!s->user->end_input(trailers ? s->head.lines() : std::string_view())) {
+                e.reset(s->number, http::stream_reset::refused);
+            }
+        } catch (const std::bad_alloc&) {
+            e.reset(s->number, http::stream_reset::refused);
+        }
+        return 0;
+    }
+    static int data(nghttp2_session* session, std::uint8_t, std::int32_t number,
+                    const std::uint8_t* bytes, std::size_t size, void* user) noexcept {
+        engine& e = of(user);
+        (void)nghttp2_session_consume_connection(session, size);
+        stream* const s = e.find(number);
+        if (s == nullptr || s->user == nullptr) return 0;
+        if (!s->user->input(text_of(bytes, size))) e.reset(number, http::stream_reset::refused);
+        return 0;
+    }
+    static int stream_closed(nghttp2_session*, std::int32_t number, std::uint32_t code,
+                             void* user) noexcept {
+        engine& e = of(user);
+        if (stream* const s = e.find(number)) e.close(*s, code != NGHTTP2_NO_ERROR);
+        return 0;
+    }
+    static int sent(nghttp2_session*, const nghttp2_frame* frame, void* user) noexcept {
+        of(user).note_sent(*frame);
+        return 0;
+    }
+    static ssize_t read(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size,
+                        std::uint32_t* flags, nghttp2_data_source* source, void*) noexcept {
+        const stream& s = *static_cast<const stream*>(source->ptr);
+        if (s.user == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+        const http::multiplexed_stream::taken t =
+            s.user->take({reinterpret_cast<std::byte*>(room), size});
+        if (t.ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (t.bytes == 0 && !t.ended) return NGHTTP2_ERR_DEFERRED;
+        return static_cast<ssize_t>(t.bytes);
+    }
+
+    static nghttp2_session_callbacks* table() {
+        static nghttp2_session_callbacks* const made = [] {
+            nghttp2_session_callbacks* t = nullptr;
+            if (nghttp2_session_callbacks_new(&t) != 0) throw std::bad_alloc();
+            nghttp2_session_callbacks_set_on_begin_frame_callback(t, &begin_frame);
+            nghttp2_session_callbacks_set_on_begin_headers_callback(t, &begin_headers);
+            nghttp2_session_callbacks_set_on_header_callback(t, &header);
+            nghttp2_session_callbacks_set_on_invalid_header_callback(t, &invalid_header);
+            nghttp2_session_callbacks_set_on_frame_recv_callback(t, &frame);
+            nghttp2_session_callbacks_set_on_data_chunk_recv_callback(t, &data);
+            nghttp2_session_callbacks_set_on_stream_close_callback(t, &stream_closed);
+            nghttp2_session_callbacks_set_on_frame_send_callback(t, &sent);
+            return t;
+        }();
+        return made;
+    }
+};
+
+engine::engine(const server_limits& most, http::multiplexed_streams& streams, bool secure,
+               const http::limits& limit)
+    : most_(most),
+      limits_(limit),
+      streams_(streams),
+      secure_(secure),
+      resets_left_(most.resets_max),
+      frames_left_(most.idle_frames_max) {
+    nghttp2_option* options = nullptr;
+    if (nghttp2_option_new(&options) != 0) throw std::bad_alloc();
+    nghttp2_option_set_no_auto_window_update(options, 1);
+    const int made = nghttp2_session_server_new2(&session_, callbacks::table(), this, options);
+    nghttp2_option_del(options);
+    if (made != 0) throw std::bad_alloc();
+    const auto list_bytes = static_cast<std::uint32_t>(
+        std::min<std::size_t>(limits_.header_bytes_max, std::uint32_t{1} << 30));
+    const nghttp2_settings_entry settings[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, most_.streams_max},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, most_.stream_window_bytes},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, list_bytes},
+    };
+    if (nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings, std::size(settings)) != 0 ||
+        nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, connection_window) !=
+            0) {
+        nghttp2_session_del(session_);
+        throw std::bad_alloc();
+    }
+}
+
+// The streams that are open are closed first, so that their users hear of it.
+engine::~engine() {
+    for (const auto& s : all_) {
+        if (s->user != nullptr) std::exchange(s->user, nullptr)->closed(true);
+    }
+    nghttp2_session_del(session_);
+}
+
+engine::stream* engine::find(std::int32_t number) noexcept {
+    return static_cast<stream*>(nghttp2_session_get_stream_user_data(session_, number));
+}
+
+engine::stream* engine::open(std::int32_t number) noexcept {
+    try {
+        if (spare_.empty()) {
+            spare_.reserve(all_.size() + 1);
+            all_.push_back(std::make_unique<stream>());
+            spare_.push_back(all_.back().get());
+        }
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+    stream* const s = spare_.back();
+    s->number = number;
+    s->user = nullptr;
+    s->refused = false;
+    if (nghttp2_session_set_stream_user_data(session_, number, s) != 0) return nullptr;
+    spare_.pop_back();
+    if (number > newest_ + 2) {
+        skipped_ = newest_ + 1;
+        skipped_to_ = number;
+    }
+    newest_ = number;
+    return s;
+}
+
+void engine::close(stream& s, bool reset) noexcept {
+    (void)nghttp2_session_set_stream_user_data(session_, s.number, nullptr);
+    if (s.user != nullptr) std::exchange(s.user, nullptr)->closed(reset);
+    spare_.push_back(&s);
+}
+
+int engine::head_ended(const nghttp2_frame& frame, stream& s) {
+    const bool ended = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+    const std::string_view text = s.head.finish(!ended, secure_);
+    if (text.empty()) {
+        s.refused = true;
+        waste_stream();
+        return nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, s.number,
+                                         NGHTTP2_PROTOCOL_ERROR);
+    }
+    frames_left_ = std::min(frames_left_ + 2, most_.idle_frames_max);
+    s.user = streams_.begin(s.number, text, ended);
+    if (s.user == nullptr) reset(s.number, http::stream_reset::refused);
+    return 0;
+}
+
+// ---- What a client may waste -------------------------------------------------------------------
+
+void engine::note_frame(const nghttp2_frame_hd& head) noexcept {
+    if (head.type == NGHTTP2_CONTINUATION) {
+        if (++continuations_ > continuations_most) be_calm();
+        return;
+    }
+    continuations_ = 0;
+    if (head.type == NGHTTP2_HEADERS) {
+        // nghttp2 treats a stream that was never opened as closed, and ignores it.
+        if (head.stream_id >= skipped_ && head.stream_id < skipped_to_) {
+            (void)nghttp2_session_terminate_session(session_, NGHTTP2_PROTOCOL_ERROR);
+        }
+        return;
+    }
+    if (head.type == NGHTTP2_DATA) {
+        if (head.length != 0) {
+            frames_left_ = std::min(frames_left_ + 1, most_.idle_frames_max);
+        } else if ((head.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
+            waste_frame();
+        }
+        return;
+    }
+    if (head.type == NGHTTP2_RST_STREAM) waste_stream();
+    waste_frame();
+}
+
+// An answer that ended is good for one more reset, and for more frames. A stream that was answered
+// before its request ended is closed after the answer (RFC 9113 section 8.1). A frame of the
+// client's that made the server reset a stream is as good as a reset.
+void engine::note_sent(const nghttp2_frame& frame) noexcept {
+    if (frame.hd.type == NGHTTP2_RST_STREAM) {
+        const std::uint32_t code = frame.rst_stream.error_code;
+        if (code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR ||
+            code == NGHTTP2_STREAM_CLOSED || code == NGHTTP2_FRAME_SIZE_ERROR) {
+            waste_stream();
+        }
+        return;
+    }
+    if (frame.hd.type != NGHTTP2_DATA && frame.hd.type != NGHTTP2_HEADERS) return;
+    frames_left_ = std::min(frames_left_ + 2, most_.idle_frames_max);
+    if ((frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return;
+    resets_left_ = std::min(resets_left_ + 1, most_.resets_max);
+    if (nghttp2_session_get_stream_remote_close(session_, frame.hd.stream_id) == 0) {
+        reset(frame.hd.stream_id, http::stream_reset::no_error);
+    }
+}
+
+void engine::waste_frame() noexcept {
+    if (frames_left_ == 0) {
+        be_calm();
+    } else {
+        --frames_left_;
+    }
+}
+
+void engine::waste_stream() noexcept {
+    if (resets_left_ == 0) {
+        be_calm();
+    } else {
+        --resets_left_;
+    }
+}
+
+void engine::be_calm() noexcept {
+    if (std::exchange(calmed_, true)) return;
+    (void)nghttp2_session_terminate_session(session_, NGHTTP2_ENHANCE_YOUR_CALM);
+}
+
+// ---- The calls of the server -------------------------------------------------------------------
+
+bool engine::receive(std::span<const std::byte> bytes) noexcept {
+    return nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(bytes.data()),
+                                    bytes.size()) >= 0;
+}
+
+bool engine::write(std::string& out) noexcept {
+    const std::uint8_t* bytes = nullptr;
+    const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
+    if (size <= 0) return false;
+    try {
+        out.append(text_of(bytes, static_cast<std::size_t>(size)));
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    return true;
+}
+
+bool engine::is_finished() const noexcept {
+    return nghttp2_session_want_read(session_) == 0 && nghttp2_session_want_write(session_) == 0;
+}
+
+// Splits a head into pairs. The names, and the status, lie in names_.
+bool engine::collect(std::string_view head, int& status) {
+    using http::internal::trim;
+    names_.assign(head);
+    pairs_.clear();
+    std::string_view rest = names_;
+    std::size_t end = rest.find("\r\n");
+    const std::string_view code = rest.substr(0, end).substr(std::string_view("HTTP/1.1 ").size());
+    (void)std::from_chars(code.data(), code.data() + 3, status);
+    pairs_.push_back(pair_of(":status", code.substr(0, 3)));
+    for (rest.remove_prefix(end + 2); !rest.starts_with("\r\n"); rest.remove_prefix(end + 2)) {
+        end = rest.find("\r\n");
+        const std::size_t colon = rest.find(':');
+        if (end == rest.npos || colon > end) return false;
+        char* const begin = names_.data() + (rest.data() - names_.data());
+        std::transform(begin, begin + colon, begin, http::internal::lower);
+        const std::string_view name = rest.substr(0, colon);
+        if (is_of_connection(name)) continue;
+        pairs_.push_back(pair_of(name, trim(rest.substr(colon + 1, end - colon - 1))));
+    }
+    return true;
+}
+
+bool engine::answer(std::int32_t number, std::string_view head, bool ended) noexcept {
+    stream* const s = find(number);
+    if (s == nullptr) return true;
+    try {
+        int status = 0;
+        if (!collect(head, status)) return false;
+        if (status < 200) {
+            return nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, number, nullptr,
+                                          pairs_.data(), pairs_.size(), nullptr) == 0;
+        }
+        nghttp2_data_provider provider{};
+        provider.source.ptr = s;
+        provider.read_callback = &callbacks::read;
+        return nghttp2_submit_response(session_, number, pairs_.data(), pairs_.size(),
+                                       ended ? nullptr : &provider) == 0;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+void engine::wake(std::int32_t number) noexcept {
+    (void)nghttp2_session_resume_data(session_, number);
+}
+
+void engine::consumed(std::int32_t number, std::size_t bytes) noexcept {
+    (void)nghttp2_session_consume_stream(session_, number, bytes);
+}
+
+void engine::reset(std::int32_t number, http::stream_reset why) noexcept {
+    (void)nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, number, code_of(why));
+}
+
+void engine::shut_down() noexcept {
+    (void)nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
+                                nghttp2_session_get_last_proc_stream_id(session_),
+                                NGHTTP2_NO_ERROR, nullptr, 0);
+}
+
+// ---- What makes engines ------------------------------------------------------------------------
+
+namespace {
+
+class for_servers final : public http::multiplexing {
+public:
+    explicit for_servers(const server_limits& limits) noexcept : limits_(limits) {}
+    std::string_view preface() const noexcept override {
+        return {NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN};
+    }
+    std::string_view protocol() const noexcept override { return "h2"; }
+    std::unique_ptr<http::multiplexer> accept(http::multiplexed_streams& streams, bool secure,
+                                              const http::limits& limit) const override {
+        return std::make_unique<engine>(limits_, streams, secure, limit);
+    }
+
+private:
+    const server_limits limits_;
+};
+
+}  // namespace
+
+std::shared_ptr<const http::multiplexing> for_server(server_limits limits) {
+    if (limits.streams_max < 1 || limits.streams_max > 10'000) {
+        throw std::invalid_argument("http2::server_limits::streams_max must be 1 to 10000, got " +
+                                    std::to_string(limits.streams_max));
+    }
+    if (limits.stream_window_bytes < 1 || limits.stream_window_bytes > NGHTTP2_MAX_WINDOW_SIZE) {
+        throw std::invalid_argument(
+            "http2::server_limits::stream_window_bytes must be 1 to 2147483647, got " +
+            std::to_string(limits.stream_window_bytes));
+    }
+    return std::make_shared<for_servers>(limits);
+}
+
+}  // namespace coppice::http2

@@ -1,0 +1,115 @@
+// The collecting of head_text.hpp.
+#include "head_text.hpp"
+
+#include <coppice/http/internal/scan.hpp>
+
+#include <algorithm>
+
+namespace coppice::http2 {
+
+namespace {
+
+// A head whose fields are so many times too large ends its stream.
+constexpr std::size_t endured_factor = 4;
+constexpr std::size_t method_bytes_most = 64;  // HTTP/1.1's parser refuses half as many
+
+// The bytes that could end a part of a request line, or a field line, before its time.
+bool is_plain(std::string_view text) noexcept {
+    return std::ranges::all_of(text, [](char c) {
+        const auto byte = static_cast<unsigned char>(c);
+        return byte > 0x20 && byte != 0x7f;
+    });
+}
+bool is_one_line(std::string_view text) noexcept {
+    return text.find_first_of(std::string_view("\r\n\0", 3)) == text.npos;
+}
+
+}  // namespace
+
+void head_text::clear() noexcept {
+    for (std::string* const s :
+         {&method_, &scheme_, &authority_, &path_, &host_, &cookie_, &lines_, &text_}) {
+        s->clear();
+    }
+    fields_ = bytes_ = 0;
+    has_authority_ = has_host_ = has_length_ = false;
+}
+
+bool head_text::add(std::string_view name, std::string_view value, const http::limits& limit) {
+    constexpr std::size_t overhead = 4;  // of a line: ": " and CRLF
+    bytes_ += name.size() + value.size() + overhead;
+    if (bytes_ > endured_factor * (limit.header_bytes_max + limit.target_bytes_max)) return false;
+    if (name.starts_with(':')) return add_pseudo(name, value, limit);
+    if (!is_plain(name) || name.find(':') != name.npos || !is_one_line(value)) return false;
+    // What follows is refused anyway, but HPACK has to read on.
+    if (lines_.size() > limit.header_bytes_max || fields_ > limit.fields_max) return true;
+    if (name == "cookie") {  // the parts of one field (RFC 9113 section 8.2.3)
+        if (cookie_.size() > limit.header_bytes_max) return true;
+        if (!cookie_.empty()) cookie_ += "; ";
+        cookie_ += value;
+        return true;
+    }
+    ++fields_;
+    if (name == "host") {
+        if (has_host_) return false;
+        has_host_ = true;
+        host_ = value;
+        return true;
+    }
+    if (name == "content-length") has_length_ = true;
+    lines_.append(name).append(": ").append(value).append("\r\n");
+    return true;
+}
+
+bool head_text::add_pseudo(std::string_view name, std::string_view value,
+                           const http::limits& limit) {
+    if (!is_plain(value)) return false;
+    if (name == ":method") {
+        method_ = value.substr(0, method_bytes_most);
+    } else if (name == ":path") {
+        path_ = value.substr(0, limit.target_bytes_max + 1);
+    } else if (name == ":authority") {
+        has_authority_ = true;
+        authority_ = value.substr(0, limit.header_bytes_max);
+    } else if (name == ":scheme") {
+        scheme_ = value.substr(0, limit.target_bytes_max);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+// A target in absolute-form says by which scheme it was to be reached; the server refuses one that
+// does not agree with the connection.
+bool head_text::put_target(std::string& to, bool secure) const {
+    if (method_ == "CONNECT") {
+        to += authority_;
+        return path_.empty() && scheme_.empty() && has_authority_;
+    }
+    if (!path_.starts_with('/') && (path_ != "*" || method_ != "OPTIONS")) return false;
+    if (!http::internal::equals_ignoring_case(scheme_, secure ? "https" : "http")) {
+        to.append(scheme_).append("://").append(has_authority_ ? authority_ : host_);
+        if (path_ == "*") return true;
+    }
+    to += path_;
+    return true;
+}
+
+std::string_view head_text::finish(bool body, bool secure) {
+    using http::internal::equals_ignoring_case;
+    if (has_authority_ && has_host_ && !equals_ignoring_case(authority_, host_)) return {};
+    text_.clear();
+    text_.append(method_).append(" ");
+    if (!put_target(text_, secure)) return {};
+    text_ += " HTTP/1.1\r\n";
+    if (has_authority_ || has_host_) {
+        text_.append("host: ").append(has_authority_ ? authority_ : host_).append("\r\n");
+    }
+    text_ += lines_;
+    if (!cookie_.empty()) text_.append("cookie: ").append(cookie_).append("\r\n");
+    if (body && !has_length_) text_ += "transfer-encoding: chunked\r\n";
+    text_ += "\r\n";
+    return text_;
+}
+
+}  // namespace coppice::http2

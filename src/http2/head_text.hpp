@@ -1,0 +1,39 @@
+// head_text: a request's head as HTTP/2 has it, collected into the text that HTTP/1.1 has.
+#pragma once
+
+#include <coppice/http/parse.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace coppice::http2 {
+
+// Collects one head, field by field. What exceeds a limit is not kept, but enough of it for the
+// parser of HTTP/1.1 to refuse the head. It can be used again after clear().
+class head_text {
+public:
+    void clear() noexcept;
+    // Takes a field. Returns false if the request is malformed, or if so much has come that the
+    // stream must end.
+    bool add(std::string_view name, std::string_view value, const http::limits& limit);
+    // Returns the head. `body`: a body follows. Returns "" if the request is malformed.
+    std::string_view finish(bool body, bool secure);
+    // Returns the field lines alone: of trailers.
+    std::string_view lines() const noexcept { return lines_; }
+
+private:
+    bool add_pseudo(std::string_view name, std::string_view value, const http::limits& limit);
+    bool put_target(std::string& to, bool secure) const;
+
+    std::string method_, scheme_, authority_, path_, host_, cookie_;
+    std::string lines_;
+    std::string text_;
+    std::size_t fields_ = 0;
+    std::size_t bytes_ = 0;  // of all that has come, also of what was not kept
+    bool has_authority_ = false;
+    bool has_host_ = false;
+    bool has_length_ = false;
+};
+
+}  // namespace coppice::http2
