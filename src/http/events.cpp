@@ -39,7 +39,7 @@ void append_data(std::string_view data, std::string& out) {
     }
 }
 
-std::string text_of_event(const event& e) {
+std::string text_of_event(const page_event& e) {
     std::string text;
     check_line(e.name, "name");
     if (e.retry && e.retry->count() < 0) {
@@ -60,7 +60,7 @@ class live_events final : public event_writer {
 public:
     live_events(io::context& loop, body_writer& out) noexcept : loop_(loop), out_(out) {}
 
-    task<> send(const event& e) override {
+    task<> send(const page_event& e) override {
         const std::string text = text_of_event(e);
         if (loop_.is_current()) {
             co_await write(text);

@@ -33,7 +33,7 @@
 namespace coppice::http {
 
 // What a page gets as one event.
-struct event {
+struct page_event {
     // May have several lines. Nothing: the page gets no event, but `id` and `retry` count.
     std::optional<std::string_view> data = {};
     std::string_view name = {};               // "": "message"; one line
@@ -50,7 +50,7 @@ public:
     // event without its end. The caller resumes on the request's loop, unless its task belongs to a
     // scheduler. Errors: std::invalid_argument, and nothing is sent, if `name` or `id`
     // has a line break or a NUL, or `retry` is negative. Lifetime: the texts outlive the call.
-    virtual task<> send(const event& e) = 0;
+    virtual task<> send(const page_event& e) = 0;
     // Returns the token that is requested when the client has gone away or the server cuts off.
     virtual inplace_stop_token stop_token() const noexcept = 0;
     // Returns the token that is requested when the server drains; for events_options::end_at_drain
