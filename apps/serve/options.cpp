@@ -308,7 +308,7 @@ std::variant<options, int> parse(int argc, char** argv) {
     options o;
     int port = o.port;
     int tls_port = o.tls_port;
-    CLI::App app("An HTTP/1.1 server on the coppice runtime.", "coppice-serve");
+    CLI::App app("A web server on the coppice runtime.", "coppice-serve");
     app.set_version_flag("--version", "coppice-serve " COPPICE_SERVE_VERSION);
     add_place(app, o, port);
     add_tls(app, o, tls_port);
