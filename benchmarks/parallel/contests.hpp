@@ -12,7 +12,8 @@ bool try_loops();
 void measure_sorts(const bench::options& o);
 void measure_loops(const bench::options& o);
 
-// Starts the programs of the OpenMP runtimes. Called before there are threads, because it forks.
-void start_openmp();
+// Starts the rivals that have programs of their own. Called before there are threads, because it
+// forks.
+void start_companions();
 
 }  // namespace bench_parallel

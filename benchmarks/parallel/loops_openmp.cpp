@@ -1,4 +1,4 @@
-// OpenMP: loops, reductions, and a scan; by libomp and by libgomp (loops_openmp_main.cpp).
+// OpenMP: loops, reductions, and a scan; by libomp and by libgomp (loops_companion.cpp).
 #include "loop_rivals.hpp"
 
 namespace bench_parallel {

@@ -4,7 +4,7 @@
 
 int main(int argc, char** argv) {
     const bench::options o = bench::parse(argc, argv);
-    bench_parallel::start_openmp();
+    bench_parallel::start_companions();
     if (o.tiny) {
         const bool loops = bench_parallel::try_loops();
         return bench_parallel::try_sorts() && loops ? 0 : 1;
