@@ -183,10 +183,14 @@ void basic_pool<Queues>::worker::loop() noexcept {
             fork_deque::current() = nullptr;  // thread_local objects are destroyed outside the pool
             return;
         }
+        // Work that was made after the pool was told to end may run until the end stops a timer,
+        // and search() may have looked before.
+        if (found && owner.timers.are_used() && owner.entry.is_closed()) [[unlikely]]
+            take_timers(trace_time(), true, due);
         end_search();
         if (!due.empty()) {
             run_timers(due);
-            found.item = next();
+            if (!found) found.item = next();
             if (!owner.looks_idle(home)) wake_one();
         }
         rouse();

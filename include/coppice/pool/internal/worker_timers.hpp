@@ -80,7 +80,8 @@ void basic_pool<Queues>::worker::run_timers(item_chain& due) noexcept {
 
 template <class Queues>
 void basic_pool<Queues>::worker::look_between_items() noexcept {
-    if (!looks.is_time()) return;
+    // After the end of the pool, an item may run until the end stops a timer.
+    if (!looks.is_time() && !owner.entry.is_closed()) return;
     const std::int64_t now = trace_time();
     item_chain due;
     take_timers(now, looks.looked(now) || owner.entry.is_closed(), due);
