@@ -51,7 +51,8 @@ execution::task<T&, Env> get_once(once_state<T>& state, F make) {
     co_return state.value.get();
 }
 
-// A get() that completes a token. Its task has no scheduler, and continues where it is resumed.
+// A get() that completes a token. Its function stays here, since this outlives the task. Its task
+// has no scheduler, and continues where it is resumed.
 template <class T, class F>
 class once_initiation {
     struct in_place {
@@ -92,11 +93,11 @@ public:
         completion_ = done;
         try {
             operation_.construct_with([this] {
-                return execution::connect(get_once<in_place>(*state_, std::move(make_)),
+                return execution::connect(get_once<in_place, T, F&>(*state_, make_),
                                           receiver(*this));
             });
-        } catch (...) {  // no memory for the frame, or the move of the function
-            complete(code_of(std::current_exception()), state_->value.get());
+        } catch (const std::bad_alloc&) {
+            complete(std::make_error_code(std::errc::not_enough_memory), state_->value.get());
             return;
         }
         connected_ = true;
