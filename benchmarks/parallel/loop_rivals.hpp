@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "../large_pages.hpp"
+
 namespace bench_parallel {
 
 enum class loop {
@@ -48,8 +50,12 @@ inline std::size_t steps_of(std::size_t i, std::size_t size) {
 inline constexpr auto is_odd = [](std::uint64_t x) { return (x & 1) != 0; };
 
 struct inputs {
-    std::vector<float> f, g;
-    std::vector<std::uint64_t> u, out;
+    // In large pages, so that a rival in another process does not differ by its physical pages.
+    template <class T>
+    using array = std::vector<T, bench::large_page_allocator<T>>;
+
+    array<float> f, g;
+    array<std::uint64_t> u, out;
     std::uint64_t value = 0;  // of a loop that has a result
 
     // Gives each array its elements. Each run begins with the same ones, outside the caches: else a
