@@ -33,11 +33,15 @@ void basic_pool<Queues>::worker::take_timers(std::int64_t now, bool all, item_ch
     pool_timers& timers = owner.timers;
     const bool ends = owner.entry.is_closed();
     const auto tick = pool_timers::tick_at(now);
-    timers[index].begin_taking();
-    timers.take_late(due);
-    const auto serve = [this, &timers, ends, tick, &due](std::size_t i) noexcept {
+    timer_shard& mine = timers[index];  // others read its line, so it is written only if needed
+    if (timers.are_late()) {
+        mine.begin_taking();
+        timers.take_late(due);
+    }
+    const auto serve = [this, &timers, &mine, ends, tick, &due](std::size_t i) noexcept {
         const auto next = timers[i].next();
         if (next == pool_timers::never || (!ends && next > tick)) return;
+        mine.begin_taking();
         const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
         if (ends) {
             timers[i].take_all(user, due);
@@ -51,7 +55,7 @@ void basic_pool<Queues>::worker::take_timers(std::int64_t now, bool all, item_ch
             if (i != index) serve(i);
         }
     }
-    if (due.empty()) timers[index].end_taking();
+    if (due.empty() && mine.is_taking()) mine.end_taking();
 }
 
 // Enqueues timers that have ended. The caller then wakes a worker.
