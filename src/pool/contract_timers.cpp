@@ -13,18 +13,24 @@ contract_timers::contract_timers(contract_scheduler group) noexcept
     : group_(group), alarm_(*this), round_(*this) {}
 
 // Enqueues timers that have ended, each after its notice, if it wants one. Those that the group
-// rejects, because it has ended, are added to `rejected`. The caller keeps the pool alive.
+// rejects, because it has ended, are added to `rejected`. A notice may wait for one of them, so
+// they are in late_ meanwhile, from which a worker that ends takes them. The caller keeps the pool
+// alive.
 void contract_timers::enqueue(item_chain& ended, item_chain& rejected) noexcept {
     const auto enqueue_one = [this, &rejected](work_item* item) noexcept {
         if (!group_.enqueue_if_open(static_cast<contract_timer&>(*item))) rejected.push_back(item);
     };
     item_chain without = take_without_notice(ended);
     while (work_item* const item = without.pop_front()) enqueue_one(item);
+    bool leaves_late = false;
     const notice_scope here(this);
     while (work_item* const item = ended.pop_front()) {
+        leaves_late = leaves_late || !rejected.empty();
+        put_late(rejected);
         static_cast<contract_timer*>(item)->give_notice();
         enqueue_one(item);
     }
+    if (leaves_late) take_late(rejected);
 }
 
 // Runs timers that the group has rejected. Touches no member: the pool may be gone.
@@ -87,15 +93,24 @@ void contract_timers::stop(contract_timer& timer) noexcept {
     enqueue_and_leave(ended);
 }
 
+// A stop callback that a thread runs inside the gate, or that this one runs, may wait for a timer
+// that ends here. So timers without a notice run first, again and again until no thread is inside.
 void contract_timers::stop_all() noexcept {
     entry_.close();
-    entry_.wait();
-    item_chain ended;
-    item_chain rejected;
-    take_late(ended);
-    wheel_.take_all(wheel_user::other, ended);
-    enqueue(ended, rejected);
-    run_here(rejected);
+    for (bool is_last = false; !is_last;) {
+        is_last = entry_.is_quiet();
+        item_chain ended;
+        take_late(ended);
+        wheel_.take_all(wheel_user::other, ended);
+        item_chain first = take_without_notice(ended);
+        put_late(ended);  // another worker that ends gives the notices, if an item blocks here
+        run_here(first);
+        take_late(ended);
+        item_chain rejected;
+        enqueue(ended, rejected);
+        run_here(rejected);
+        if (!is_last) thread_yield();
+    }
 }
 
 void contract_timers::end_watch() noexcept {
@@ -215,6 +230,7 @@ void contract_timers::take_late(item_chain& ended) noexcept {
 // Called by a thread that executes the group.
 void contract_timers::round::serve(contract_item* item) noexcept {
     contract_timers& timers = static_cast<round*>(item)->timers;
+    const bool is_inside = timers.entry_.enter();  // until then no worker ends
     const auto now = pool_timers::tick_at(monotonic_clock().now().time_since_epoch().count());
     item_chain due;
     item_chain rejected;
@@ -233,7 +249,10 @@ void contract_timers::round::serve(contract_item* item) noexcept {
         }
         timers.watch(due);
     }
+    // If a worker may have ended, none may be left to take them while a notice is given.
+    if (!is_inside && !due.empty()) run_here(rejected);
     timers.enqueue(due, rejected);
+    if (is_inside) timers.entry_.leave();
     run_here(rejected);
 }
 

@@ -260,6 +260,69 @@ struct guarded : model::test<guarded<Course>, 3> {
     }
 };
 
+// Two workers of a pool that was told to end. The notice of one timer waits for the other timer,
+// which completes on the other worker; if that has ended, this is a deadlock.
+struct ended_by_two : model::test<ended_by_two, 2> {
+    static constexpr std::uint64_t due = 100;
+    static constexpr unsigned plain_item = 1;
+    static constexpr unsigned told_item = 2;
+
+    struct timer : pool_timer {
+        explicit timer(ended_by_two& t) noexcept : pool_timer(nullptr, any_node), test(t) {}
+        static void notice(pool_timer& self) noexcept {
+            ended_by_two& test = static_cast<timer&>(self).test;
+            while (test.completed.load(acquire) == 0) thread_yield();
+        }
+        ended_by_two& test;
+    };
+    pool_timers timers{2};
+    timer without{*this};
+    timer with{*this};
+    atomic<unsigned> ready{0};
+    atomic<unsigned> completed{0};
+    atomic<unsigned> ended{0};
+
+    void before() {
+        with.tell = &timer::notice;
+        for (timer* const each : {&without, &with}) {
+            each->shard = &timers.outside();
+            each->due = due;
+            (void)timers.arm(*each, 0, wheel_user::other);
+        }
+    }
+    // What take_timers() and run_timers() do.
+    void serve(unsigned index) {
+        item_chain found;
+        timers[index].begin_taking();
+        timers.take_late(found);
+        if (timers.outside().next() != pool_timers::never) {
+            timers.outside().take_all(wheel_user::other, found);
+        }
+        item_chain first = take_without_notice(found);
+        while (first.pop_front() != nullptr) ready.fetch_or(plain_item, release);
+        while (work_item* const item = found.pop_front()) {
+            static_cast<pool_timer*>(item)->give_notice();
+            ready.fetch_or(told_item, release);
+        }
+        timers[index].end_taking();
+    }
+    void run_ready() {
+        const unsigned items = ready.exchange(0, acq_rel);
+        if (items & plain_item) completed.store(1, release);
+        if (items & plain_item) ended.fetch_add(1, relaxed);
+        if (items & told_item) ended.fetch_add(1, relaxed);
+    }
+    void thread(unsigned index) {
+        for (;;) {
+            serve(index);
+            if (ready.load(relaxed) == 0 && !timers.has_any_for(index)) return;
+            run_ready();
+            thread_yield();
+        }
+    }
+    void after() { model::require(ended.load(relaxed) == 2, "a timer was lost"); }
+};
+
 using by_item = guarded<course::armed_by_the_item>;
 using promised = guarded<course::promised>;
 using lifted = guarded<course::lifted>;
@@ -273,9 +336,12 @@ int main() {
     report.holds<promised>("so is one that has promised to watch, and computes", {200'000});
     report.holds<lifted>("so is one that promises while the guard looks", {500'000});
     report.holds<at_the_end>("no timer is lost if the pool ends while it looks", {200'000});
+    report.holds<ended_by_two>("no worker ends before a timer for which a notice waits", {200'000});
     report.dies_planted<by_item>("timer_guard.unset", {200'000});
     report.dies_planted<lifted>("timer_guard.stay_lifted", {500'000});
     report.dies_planted<at_the_end>("timer_guard.end_early", {200'000});
+    report.dies_planted<ended_by_two>("pool_timers.take_unseen", {200'000});
+    report.dies_weakened<ended_by_two>(timers_file, "pool_timers.taken", {500'000});
     report.dies_weakened<by_item>(timers_file, "pool_timers.late", {500'000});
     report.dies_weakened<at_the_end>(timers_file, "pool_timers.looked", {500'000});
     report.dies_weakened<lifted>(timers_file, "pool_timers.watch", {1'000'000});

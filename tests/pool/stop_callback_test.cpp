@@ -162,6 +162,60 @@ TYPED_TEST(pool_timeout, a_stop_callback_of_a_busy_pool_may_wait_for_a_timer_of_
     }
 }
 
+// The end stops all timers at once. A worker that takes many of them is busy for a while, in which
+// another one could end.
+TYPED_TEST(pool_timeout, a_stop_callback_may_wait_for_a_timer_that_the_end_of_the_pool_stops) {
+    for (const std::size_t workers : {2U, 4U}) {
+        for (int round = 0; round != test::repeated(10); ++round) {
+            flag stopped{false};
+            ex::counting_scope scope;
+            {
+                TypeParam pool(workers);
+                const auto sch = pool.get_scheduler();
+                for (int i = 0; i != 1 + round % 2 * 3'000; ++i) {
+                    spawn(ex::schedule_after(sch, 1h), scope);
+                }
+                spawn(ex::schedule_after(sch, 1h) | ex::upon_stopped([&stopped]() noexcept {
+                          stopped.store(true, release);
+                      }),
+                      scope);
+                spawn(calls_after(pool, 2h, [&stopped] { wait_for(stopped); }), scope);
+            }
+            sync_wait(scope.join());
+        }
+    }
+}
+
+// For the first limit, the callback runs on the thread of the process's timer; for the second one,
+// on the thread that starts the timeout. The workers end meanwhile.
+TYPED_TEST(pool_timeout, a_stop_callback_elsewhere_may_wait_for_a_timer_while_the_pool_ends) {
+    for (const auto limit : {std::chrono::nanoseconds(1ms), std::chrono::nanoseconds(-1h)}) {
+        for (int round = 0; round != test::repeated(6); ++round) {
+            flag told{false};
+            flag ended{false};
+            ex::counting_scope scope;
+            TypeParam pool(1 + static_cast<std::size_t>(round) % 2);
+            const auto sch = pool.get_scheduler();
+            occupy(pool, told, scope);
+            const auto sets = [](flag& done) {
+                return [&done]() noexcept { done.store(true, release); };
+            };
+            const auto other = limit > 0s ? limit : std::chrono::nanoseconds(1h);
+            spawn(ex::schedule_after(sch, other) | ex::then(sets(ended)) |
+                      ex::upon_stopped(sets(ended)),
+                  scope);
+            spawn(calls_after(pool, limit,
+                              [&] {
+                                  pool.request_stop();
+                                  told.store(true, release);
+                                  wait_for(ended);
+                              }),
+                  scope);
+            sync_wait(scope.join());
+        }
+    }
+}
+
 // For the first limit, the callback runs on the thread of the process's timer; for the second one,
 // on the thread that starts the timeout.
 TYPED_TEST(pool_timeout, destroying_the_pool_in_a_stop_callback_of_it_ends_the_process) {

@@ -21,10 +21,10 @@
 // pool may be gone by then. So before, inside the gate, it waits for the timer's stop callback,
 // which enters the gate too.
 //
-// The end. Each worker that ends closes the gate, waits until no thread is inside, and stops all
-// timers. A timer that is started later is stopped at once, also by a worker that still runs: the
-// worker may wait for the timer, and would otherwise never end. pool_timers.hpp has the phases of a
-// timer. Source: ours.
+// The end. Each worker that ends closes the gate, and stops all timers, again and again until no
+// thread is inside: a thread inside may run a stop callback that waits for one. A timer that is
+// started later is stopped at once, also by a worker that still runs: the worker may wait for the
+// timer, and would otherwise never end. pool_timers.hpp has the phases of a timer. Source: ours.
 
 #include <coppice/base/internal/gate.hpp>
 #include <coppice/base/internal/process_timer.hpp>

@@ -134,8 +134,21 @@ public:
         stops_all_ = true;
         wheel_.expire_all();
         stops_all_ = false;
-        next_.store(never, relaxed);  // relaxed: as above
+        next_.store(never, release);  // edge pool_timers.taken (release): a taker has begun
         take(out);
+    }
+
+    // Called by the worker whose wheel this is, around taking timers of any wheel, or late ones,
+    // until it has enqueued them: see has_any_for().
+    void begin_taking() noexcept {
+        // relaxed: next_ or late_ publishes it
+        if (!planted("pool_timers.take_unseen")) takes_.store(true, relaxed);
+    }
+    void end_taking() noexcept {
+        takes_.store(false, relaxed);  // relaxed: its worker runs what it left
+    }
+    bool is_taking() const noexcept {
+        return takes_.load(relaxed);  // relaxed: the caller has fenced
     }
 
 private:
@@ -149,8 +162,8 @@ private:
         const std::size_t before = wheel_.size();
         const bool more = wheel_.advance_some(now, steps_at_once);
         taken += before - wheel_.size();
-        // relaxed: it only rises; a lower value is read as a hint
-        next_.store(next_tick(), relaxed);
+        // It only rises; a lower value is read as a hint.
+        next_.store(next_tick(), release);  // edge pool_timers.taken (release): as below
         take(out);
         return more;
     }
@@ -197,6 +210,7 @@ private:
     }
 
     atomic<tick_type> next_{never};  // see above; written under the lock, read by all workers
+    atomic<bool> takes_{false};      // written by its worker
     biased_lock lock_;
     bool stops_all_ = false;  // guarded by the lock, as all below
     item_chain ended_;
@@ -324,6 +338,7 @@ public:
     void take_late(item_chain& out) noexcept {
         if (!are_late()) return;
         item_chain first_put;
+        fence(release);  // edge pool_timers.taken (release): a taker has begun
         // edge pool_timers.late (acquire): what the receiver was told
         work_item* top = late_.exchange(nullptr, acquire);
         while (top != nullptr) {
@@ -335,14 +350,20 @@ public:
     }
 
     // Called by a worker that ends, when no other thread can arm a timer. True if timers wait in
-    // its own wheel or in that of the other threads, or if the guard has taken some that no worker
-    // has enqueued yet. Its wheel is empty when it ends, and nothing is armed there later.
+    // its own wheel or in that of the other threads, or if the guard or another worker has taken
+    // some that no worker has enqueued yet: a stop callback that it runs may wait for one of them.
+    // Its wheel is empty when it ends, and nothing is armed there later.
     bool has_any_for(std::size_t worker) noexcept {
         if (shards_[worker]->next() != never || outside().next() != never) return true;
         fence(seq_cst);  // edge pool_timers.looked (seq_cst): it has taken them, so it looks
         // edge pool_timers.looked (acquire): the late timers
         if (looks_.load(acquire)) return true;
-        return are_late();
+        if (are_late()) return true;
+        fence(acquire);  // edge pool_timers.taken (acquire): a taker has begun
+        for (std::size_t i = 0; i + 1 != count_; ++i) {
+            if (i != worker && shards_[i]->is_taking()) return true;
+        }
+        return false;
     }
 
 private:

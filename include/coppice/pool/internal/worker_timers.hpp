@@ -26,16 +26,22 @@ void basic_pool<Queues>::worker::enqueue_here(pool_timer& timer) noexcept {
 }
 
 // Adds the timers that are due to `due`; all timers, as stopped, if the pool was told to end.
-// `all`: those of every wheel, not only the worker's own.
+// `all`: those of every wheel, not only the worker's own. If it adds any, the caller calls
+// run_timers(); until that returns, no other worker ends.
 template <class Queues>
 void basic_pool<Queues>::worker::take_timers(std::int64_t now, bool all, item_chain& due) noexcept {
     pool_timers& timers = owner.timers;
     const bool ends = owner.entry.is_closed();
     const auto tick = pool_timers::tick_at(now);
-    timers.take_late(due);
-    const auto serve = [this, &timers, ends, tick, &due](std::size_t i) noexcept {
+    timer_shard& mine = timers[index];  // others read its line, so it is written only if needed
+    if (timers.are_late()) {
+        mine.begin_taking();
+        timers.take_late(due);
+    }
+    const auto serve = [this, &timers, &mine, ends, tick, &due](std::size_t i) noexcept {
         const auto next = timers[i].next();
         if (next == pool_timers::never || (!ends && next > tick)) return;
+        mine.begin_taking();
         const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
         if (ends) {
             timers[i].take_all(user, due);
@@ -49,6 +55,7 @@ void basic_pool<Queues>::worker::take_timers(std::int64_t now, bool all, item_ch
             if (i != index) serve(i);
         }
     }
+    if (due.empty() && mine.is_taking()) mine.end_taking();
 }
 
 // Enqueues timers that have ended. The caller then wakes a worker.
@@ -76,6 +83,7 @@ void basic_pool<Queues>::worker::run_timers(item_chain& due) noexcept {
         timer.give_notice();
         enqueue_here(timer);
     }
+    owner.timers[index].end_taking();
 }
 
 template <class Queues>
