@@ -307,6 +307,47 @@ struct lives : stop_test<lives<Finish, Outside>, 3>, ending {
     void after() { require(completions.load(relaxed) == 1, "not completed once"); }
 };
 
+// A worker runs an item that tells the pool to end, and then makes work that runs until the end
+// stops a timer of an hour. Another worker, which may have looked for timers before the end, takes
+// it.
+struct made_after_end : model::test<made_after_end, 2> {
+    gate entry;
+    pool_timers timers{2};
+    pool_timer timer{nullptr, pool_timer::any_node};
+    atomic<int> made{0};
+    atomic<std::uint32_t> stopped{0};  // the timer
+    atomic<std::uint32_t> ended{0};    // the work
+
+    void before() {
+        timer.shard = &timers[0];
+        timer.due = late;
+        (void)timers.arm(timer, 0, wheel_user::owner);
+    }
+    void look() {
+        if (!timers.are_used() || !entry.is_closed()) return;
+        item_chain due;
+        timers[0].take_all(wheel_user::other, due);
+        if (due.pop_front() == nullptr) return;
+        stopped.store(1, release);
+        futex_wake_all(stopped);
+    }
+    void thread(unsigned index) {
+        if (index == 0) {
+            entry.close();
+            made.store(1, release);
+            while (ended.load(acquire) == 0) futex_wait(ended, std::uint32_t{0});
+            return;
+        }
+        do {
+            look();
+        } while (made.exchange(0, acquire) == 0);
+        if (!planted("pool_timers.look_only_before")) look();
+        while (stopped.load(acquire) == 0) futex_wait(stopped, std::uint32_t{0});
+        ended.store(1, release);
+        futex_wake_all(ended);
+    }
+};
+
 using earlier_for_one = watched_timers<1, armed_second::earlier>;
 using earlier_for_two = watched_timers<2, armed_second::earlier>;
 using later_for_one = watched_timers<1, armed_second::later>;
@@ -330,6 +371,8 @@ int main() {
     report.holds<by_end>("start, the end of the pool, and a stop: completed once", far);
     report.holds<lives<finish::by_time, true>>("the first, started outside", far);
     report.holds<lives<finish::by_end, true>>("the second, started outside", far);
+    report.holds<made_after_end>("the end stops the timer of work that was made after it", far);
+    report.dies_planted<made_after_end>("pool_timers.look_only_before", far);
     report.dies_planted<earlier_for_one>("pool_timers.arm_unseen", {200'000});
     report.dies_planted<one_follows>("parking.cancel_by_token", {2'000'000});
     report.dies_planted<one_is_busy>("pool_timers.left_alone", {300'000});

@@ -1,8 +1,5 @@
 // timeout around each kind of algorithm that keeps all workers of the pool busy, whose timers it
 // uses.
-#include <coppice/exec/starts_on.hpp>
-#include <coppice/exec/sync_wait.hpp>
-#include <coppice/exec/timeout.hpp>
 #include <coppice/parallel/for_each.hpp>
 #include <coppice/parallel/pipeline.hpp>
 #include <coppice/parallel/reduce.hpp>
@@ -10,65 +7,26 @@
 #include <coppice/parallel/sort.hpp>
 #include <coppice/pool/contract_pool.hpp>
 #include <coppice/pool/thread_pool.hpp>
-#include <coppice/task/task.hpp>
 
-#include "emulated.hpp"
+#include "busy_pool.hpp"
 
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <optional>
 #include <ranges>
-#include <system_error>
-#include <utility>
 #include <vector>
 
 namespace {
 
 using namespace coppice;
-using namespace std::chrono_literals;
-namespace ex = coppice::execution;
-using this_thread::sync_wait;
-
-// Computes for about ten microseconds.
-void compute() {
-    volatile int left = 5'000;
-    while (left != 0) left = left - 1;
-}
-
-// Says whether a timeout in a task on the pool ends the sender that make() returns.
-template <class Pool, class Make>
-task<bool> timed_out(Pool&, Make make, std::chrono::nanoseconds limit) {
-    try {
-        co_await ex::timeout(make(), limit);
-    } catch (const std::system_error& error) {
-        co_return error.code() == std::errc::timed_out;
-    }
-    co_return false;
-}
-template <class Pool, class Make>
-bool times_out(Pool& pool, Make make, std::chrono::nanoseconds limit = 1ms) {
-    auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, limit));
-    return std::get<0>(*sync_wait(std::move(work)));
-}
+using test::compute, test::times_out;
 
 // Ends only if it is stopped, unless it computes for many seconds.
 const auto endless = std::views::iota(0L, 1L << 40);
 constexpr std::size_t many = std::size_t{1} << 20;
 
 template <class Pool>
-class a_busy_pool : public testing::Test {
-public:
-    // Calls f with pools of one and of two workers.
-    template <class F>
-    static void with_each(F f) {
-        for (const std::size_t workers : {1U, 2U}) {
-            SCOPED_TRACE(workers);
-            Pool pool(workers);
-            for (int round = 0; round != test::repeated(3); ++round) f(pool);
-        }
-    }
-};
+using a_busy_pool = test::busy_pool<Pool>;
 using both_pools = testing::Types<thread_pool, contract_pool>;
 TYPED_TEST_SUITE(a_busy_pool, both_pools);
 

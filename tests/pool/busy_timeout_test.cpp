@@ -15,7 +15,7 @@
 #include <coppice/pool/thread_pool.hpp>
 #include <coppice/task/task.hpp>
 
-#include "emulated.hpp"
+#include "busy_pool.hpp"
 
 #include <gtest/gtest.h>
 
@@ -32,29 +32,8 @@ using namespace coppice;
 using namespace std::chrono_literals;
 namespace ex = coppice::execution;
 using coppice::internal::acquire, coppice::internal::atomic, coppice::internal::release;
+using test::busy_pool, test::calls_when_stopped, test::compute, test::timed_out, test::times_out;
 using this_thread::sync_wait;
-
-// Computes for about ten microseconds.
-void compute() {
-    volatile int left = 5'000;
-    while (left != 0) left = left - 1;
-}
-
-// Says whether a timeout in a task on the pool ends the sender that make() returns.
-template <class Pool, class Make>
-task<bool> timed_out(Pool&, Make make, std::chrono::nanoseconds limit) {
-    try {
-        co_await ex::timeout(make(), limit);
-    } catch (const std::system_error& error) {
-        co_return error.code() == std::errc::timed_out;
-    }
-    co_return false;
-}
-template <class Pool, class Make>
-bool times_out(Pool& pool, Make make, std::chrono::nanoseconds limit = 1ms) {
-    auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, limit));
-    return std::get<0>(*sync_wait(std::move(work)));
-}
 
 task<void> poll() {
     const inplace_stop_token token = co_await ex::read_env(get_stop_token);
@@ -64,19 +43,6 @@ task<void> poll() {
     fork_join(token, until_stopped, until_stopped, [] { compute(); });
 }
 
-template <class Pool>
-class busy_pool : public testing::Test {
-public:
-    // Calls f with pools of one and of two workers.
-    template <class F>
-    static void with_each(F f) {
-        for (const std::size_t workers : {1U, 2U}) {
-            SCOPED_TRACE(workers);
-            Pool pool(workers);
-            for (int round = 0; round != test::repeated(3); ++round) f(pool);
-        }
-    }
-};
 using some_pools = testing::Types<thread_pool, queue_pool<mutex_queue>, contract_pool>;
 TYPED_TEST_SUITE(busy_pool, some_pools);
 
@@ -100,7 +66,7 @@ TYPED_TEST(busy_pool, all_of_several_timeouts_end) {
     this->with_each([](TypeParam& pool) {
         const auto one = [&pool](std::chrono::nanoseconds limit) {
             const auto make = [&pool] { return ex::starts_on(pool.get_scheduler(), poll()); };
-            return ex::starts_on(pool.get_scheduler(), timed_out(pool, make, limit));
+            return ex::starts_on(pool.get_scheduler(), timed_out(make, limit));
         };
         EXPECT_EQ(sync_wait(ex::when_all(one(1ms), one(1ms), one(2ms), one(3ms), one(0ms))),
                   std::tuple(true, true, true, true, true));
@@ -124,8 +90,8 @@ TYPED_TEST(busy_pool, what_follows_a_timeout_does_not_delay_another_one) {
             return ex::starts_on(other.get_scheduler(), polls(begun, stopped));
         };
         // Also if the limit has passed before the work begins.
-        const auto third = [&](TypeParam& on) -> task<bool> {
-            const bool timely = co_await timed_out(on, make, 1ms);
+        const auto third = [&]() -> task<bool> {
+            const bool timely = co_await timed_out(make, 1ms);
             begun.store(true, release);
             stopped.store(true, release);
             co_return timely;
@@ -134,13 +100,13 @@ TYPED_TEST(busy_pool, what_follows_a_timeout_does_not_delay_another_one) {
             const auto sch = on.get_scheduler();
             while (!begun.load(acquire)) co_await ex::schedule_after(sch, 100us);
             const auto hour = [&sch] { return ex::schedule_after(sch, 1h); };
-            const bool timely = co_await timed_out(on, hour, 1ms);
+            const bool timely = co_await timed_out(hour, 1ms);
             while (!stopped.load(acquire)) compute();
             co_return timely;
         };
         const auto sch = pool.get_scheduler();
         EXPECT_EQ(
-            sync_wait(ex::when_all(ex::starts_on(sch, third(pool)), ex::starts_on(sch, first(pool)),
+            sync_wait(ex::when_all(ex::starts_on(sch, third()), ex::starts_on(sch, first(pool)),
                                    ex::starts_on(sch, first(pool)))),
             std::tuple(true, true, true));
     });
@@ -171,7 +137,7 @@ TYPED_TEST(busy_pool, the_end_of_the_pool_stops_the_work_before_its_limit) {
         };
         const auto make = [&] { return ex::starts_on(pool.get_scheduler(), ends(pool)); };
         // The timer ends with the pool, and so does the work that it limits.
-        auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 1h));
+        auto work = ex::starts_on(pool.get_scheduler(), timed_out(make, 1h));
         EXPECT_FALSE(sync_wait(std::move(work)).has_value());
     }
 }
@@ -192,7 +158,7 @@ TYPED_TEST(busy_pool, a_limit_holds_although_the_pool_was_told_to_end) {
         };
         const auto make = [&] { return ex::starts_on(pool.get_scheduler(), ends(pool)); };
         // It times out, or a worker that sees the end first stops the timer and so the work.
-        auto work = ex::starts_on(pool.get_scheduler(), timed_out(pool, make, 2ms));
+        auto work = ex::starts_on(pool.get_scheduler(), timed_out(make, 2ms));
         const auto got = sync_wait(std::move(work));
         EXPECT_TRUE(!got.has_value() || std::get<0>(*got));
     }
@@ -211,14 +177,14 @@ TYPED_TEST(busy_pool, a_limit_ends_the_work_for_which_the_destructor_waits) {
                 const inplace_stop_token token = co_await ex::read_env(get_stop_token);
                 while (!token.stop_requested()) compute();
             };
-            const auto ends = [](TypeParam& on, auto make, atomic<int>& all) -> task<void> {
-                (void)co_await ex::stopped_as_optional(timed_out(on, make, 2ms));
+            const auto ends = [](auto make, atomic<int>& all) -> task<void> {
+                (void)co_await ex::stopped_as_optional(timed_out(make, 2ms));
                 all.fetch_add(1, release);
             };
             const auto make = [&] { return ex::starts_on(pool.get_scheduler(), begins(begun)); };
             for (int i = 0; i != workers; ++i) {
-                ex::spawn(ex::starts_on(pool.get_scheduler(), ends(pool, make, over)),
-                          scope.get_token(), [](auto&&) noexcept {});
+                ex::spawn(ex::starts_on(pool.get_scheduler(), ends(make, over)), scope.get_token(),
+                          [](auto&&) noexcept {});
             }
             // The limit may pass before the work begins.
             while (begun.load(acquire) + over.load(acquire) == 0) {
@@ -247,32 +213,6 @@ TYPED_TEST(busy_pool, the_longest_limit_lets_the_work_end) {
     });
 }
 
-// A sender that waits until it is stopped, and counts that where the stop is requested.
-struct waits_for_a_stop {
-    using sender_concept = ex::sender_tag;
-    using completion_signatures = ex::completion_signatures<ex::set_stopped_t()>;
-    template <class Rcvr>
-    struct operation {
-        using operation_state_concept = ex::operation_state_tag;
-        struct stop {
-            operation* op;
-            void operator()() const noexcept {
-                op->stops->fetch_add(1, release);
-                ex::set_stopped(std::move(op->rcvr));
-            }
-        };
-        void start() & noexcept { on_stop.emplace(get_stop_token(ex::get_env(rcvr)), stop{this}); }
-        atomic<int>* stops;
-        Rcvr rcvr;
-        std::optional<stop_callback_for_t<stop_token_of_t<ex::env_of_t<Rcvr>>, stop>> on_stop = {};
-    };
-    template <class Rcvr>
-    operation<Rcvr> connect(Rcvr rcvr) const {
-        return {stops, std::move(rcvr)};
-    }
-    atomic<int>* stops;
-};
-
 // More than a look at a wheel takes at once, all due at the same time.
 TYPED_TEST(busy_pool, each_of_a_thousand_timeouts_is_told) {
     static constexpr int count = 1'000;
@@ -280,6 +220,7 @@ TYPED_TEST(busy_pool, each_of_a_thousand_timeouts_is_told) {
         atomic<int> stops{0};
         ex::counting_scope scope;
         const auto sch = pool.get_scheduler();
+        const auto count_one = [&stops] { stops.fetch_add(1, release); };
         const auto until_all = [](atomic<int>& all) -> task<void> {
             while (all.load(acquire) != count) compute();
             co_return;
@@ -289,7 +230,7 @@ TYPED_TEST(busy_pool, each_of_a_thousand_timeouts_is_told) {
                       [](auto&&) noexcept {});
         }
         for (int i = 0; i != count; ++i) {
-            auto limited = ex::timeout(waits_for_a_stop{&stops}, 1ms);
+            auto limited = ex::timeout(calls_when_stopped{count_one}, 1ms);
             ex::spawn(ex::write_env(std::move(limited), ex::prop(ex::get_timed_scheduler, sch)),
                       scope.get_token(), [](auto&&) noexcept {});
         }

@@ -1,27 +1,21 @@
-// The timers of a contract_pool, which the timer of the process watches: earlier and later ones,
-// stops from any thread, every way in which the group can end, and storms.
+// The timers of a contract_pool, which the timer of the process watches: what differs from those
+// of other pools (timer_test.cpp), and every way in which the group can end.
 #include <coppice/exec/let.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/exec/spawn.hpp>
-#include <coppice/exec/spawn_slot.hpp>
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timeout.hpp>
 #include <coppice/exec/when_all_range.hpp>
-#include <coppice/exec/when_any.hpp>
-#include <coppice/exec/write_env.hpp>
 #include <coppice/pool/contract_pool.hpp>
 
-#include "allocations.hpp"
 #include "emulated.hpp"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <deque>
 #include <optional>
-#include <random>
 #include <thread>
 #include <vector>
 
@@ -38,50 +32,11 @@ auto an_hour(contract_pool& pool) {
     return ex::schedule_after(pool.get_scheduler(), 1h);
 }
 
-TEST(contract_pool_timers, an_earlier_timer_completes_before_a_later_one_that_was_started_first) {
-    contract_pool pool(2);
-    const auto sch = pool.get_scheduler();
-    ex::counting_scope scope;
-    for (int round = 0; round != test::repeated(50); ++round) {
-        for (const auto later : {1h, 2h}) {
-            ex::spawn(ex::schedule_after(sch, later), scope.get_token());
-        }
-        EXPECT_TRUE(sync_wait(ex::schedule_after(sch, 200us)).has_value());
-    }
-    scope.request_stop();
-    sync_wait(scope.join());
-}
-
 TEST(contract_pool_timers, one_after_the_other_each_complete) {
     contract_pool pool(1);
     const auto sch = pool.get_scheduler();
     for (int i = 0; i != test::repeated(300); ++i) {
         EXPECT_TRUE(sync_wait(ex::schedule_after(sch, 1us * (i % 150))).has_value());
-    }
-}
-
-TEST(contract_pool_timers, a_stop_from_any_thread_ends_a_timer_as_stopped_on_a_worker) {
-    contract_pool pool(2);
-    for (const bool armed_inside : {false, true}) {
-        for (const bool stopped_inside : {false, true}) {
-            ex::counting_scope scope;
-            bool on_worker = false;
-            auto waits = an_hour(pool) | ex::upon_stopped([&pool, &on_worker]() noexcept {
-                             on_worker = pool.is_current();
-                         });
-            if (armed_inside) {
-                pool.run([&] { ex::spawn(std::move(waits), scope.get_token()); });
-            } else {
-                ex::spawn(std::move(waits), scope.get_token());
-            }
-            if (stopped_inside) {
-                pool.run([&scope] { scope.request_stop(); });
-            } else {
-                scope.request_stop();
-            }
-            sync_wait(scope.join());
-            EXPECT_TRUE(on_worker);
-        }
     }
 }
 
@@ -161,74 +116,6 @@ TEST(contract_pool_timers, complete_on_a_thread_of_the_user_that_executes_the_gr
         other.join();
     });
     sync_wait(scope.join());
-}
-
-auto armed_and_stopped(contract_pool& pool) {
-    return ex::when_any(an_hour(pool), ex::schedule(pool.get_scheduler()));
-}
-
-TEST(contract_pool_timers, arming_and_stopping_allocate_nothing) {
-    contract_pool pool(1);
-    ex::spawn_slot<decltype(armed_and_stopped(pool))> slot;
-    const auto once = [&] {
-        ex::spawn(armed_and_stopped(pool), slot);
-        while (slot.is_busy()) thread_yield();
-    };
-    once();
-    // The thread of the process's timer allocates when it starts: it has started when a timer
-    // fires.
-    sync_wait(ex::schedule_after(pool.get_scheduler(), std::chrono::milliseconds(1)));
-    const test::allocation_count count;
-    for (int i = 0; i != 100; ++i) once();
-    EXPECT_EQ(count.so_far(), 0u);
-}
-
-// Many timers, short and long, started and stopped at random by workers and other threads, while
-// the pool is sometimes told to end. Each completes once.
-TEST(contract_pool_timers, a_storm_of_timers_and_stops_completes_each_once) {
-    std::mt19937 random(12);
-    for (int round = 0; round != test::repeated(20); ++round) {
-        std::optional<contract_pool> pool(std::in_place, std::size_t{2});
-        const auto sch = pool->get_scheduler();
-        constexpr std::size_t count = 200;
-        std::deque<inplace_stop_source> sources(count);
-        atomic<int> ended{0};
-        ex::counting_scope scope;
-        std::vector<unsigned> spans;
-        for (std::size_t i = 0; i != count; ++i) {
-            spans.push_back(random() % 3 == 0 ? 3'600'000'000u
-                                              : static_cast<unsigned>(random() % 800));
-        }
-        const auto start = [&](std::size_t from, std::size_t to) {
-            for (std::size_t i = from; i != to; ++i) {
-                auto timer = ex::schedule_after(sch, std::chrono::microseconds(spans[i])) |
-                             ex::upon_stopped([]() noexcept {}) |
-                             ex::then([&ended]() noexcept { ended.fetch_add(1, relaxed); });
-                ex::spawn(ex::write_env(std::move(timer),
-                                        ex::prop(get_stop_token, sources[i].get_token())),
-                          scope.get_token());
-            }
-        };
-        const auto stop = [&](std::size_t from) {
-            for (std::size_t i = from; i < count; i += 2) sources[i].request_stop();
-        };
-        const bool ends = random() % 2 == 0;
-        std::thread outside([&] { start(0, count / 2); });
-        pool->run([&] { start(count / 2, count); });
-        std::thread stopper([&] { stop(0); });
-        if (ends) {
-            pool->request_stop();
-        } else {
-            pool->run([&] { stop(1); });
-        }
-        outside.join();
-        stopper.join();
-        if (ends) pool.reset();
-        stop(0);
-        stop(1);
-        sync_wait(scope.join());
-        EXPECT_EQ(ended.load(relaxed), static_cast<int>(count));
-    }
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include <coppice/stop/shared.hpp>
 #include <coppice/task/task.hpp>
 
+#include "busy_pool.hpp"
 #include "call_filter.hpp"
 #include "emulated.hpp"
 #include "sanitizers.hpp"
@@ -50,37 +51,10 @@ void wait_for(const flag& set) {
     while (!set.load(acquire)) thread_yield();
 }
 
-// A sender that waits until it is stopped, and calls a function inside the stop callback.
-template <class F>
-struct calls_when_stopped {
-    using sender_concept = ex::sender_tag;
-    // It never sends a value; sync_wait wants one.
-    using completion_signatures = ex::completion_signatures<ex::set_value_t(), ex::set_stopped_t()>;
-    template <class Rcvr>
-    struct operation {
-        using operation_state_concept = ex::operation_state_tag;
-        struct stop {
-            operation* op;
-            void operator()() const noexcept {
-                op->function();
-                ex::set_stopped(std::move(op->rcvr));
-            }
-        };
-        void start() & noexcept { on_stop.emplace(get_stop_token(ex::get_env(rcvr)), stop{this}); }
-        F function;
-        Rcvr rcvr;
-        std::optional<stop_callback_for_t<stop_token_of_t<ex::env_of_t<Rcvr>>, stop>> on_stop = {};
-    };
-    template <class Rcvr>
-    operation<Rcvr> connect(Rcvr rcvr) const {
-        return {function, std::move(rcvr)};
-    }
-    F function;
-};
 // Calls the function when the limit has passed, by the timers of the pool.
 template <class Pool, class F>
 auto calls_after(Pool& pool, std::chrono::nanoseconds limit, F function) {
-    return ex::write_env(ex::timeout(calls_when_stopped<F>{function}, limit),
+    return ex::write_env(ex::timeout(test::calls_when_stopped<F>{function}, limit),
                          ex::prop(ex::get_timed_scheduler, pool.get_scheduler()));
 }
 template <class Sndr>
@@ -108,12 +82,7 @@ task<void> poll() {
 // Says whether a timeout ends a task that polls its token on the pool.
 template <class Pool>
 task<bool> times_out(Pool& pool, std::chrono::nanoseconds limit) {
-    try {
-        co_await ex::timeout(ex::starts_on(pool.get_scheduler(), poll()), limit);
-    } catch (const std::system_error& error) {
-        co_return error.code() == std::errc::timed_out;
-    }
-    co_return false;
+    return test::timed_out([&pool] { return ex::starts_on(pool.get_scheduler(), poll()); }, limit);
 }
 
 template <class Pool>

@@ -108,31 +108,35 @@ TYPED_TEST(timed_pool, a_timer_that_is_started_after_the_end_is_stopped_at_once)
     EXPECT_FALSE(sync_wait(an_hour(pool.get_scheduler())).has_value());
 }
 
-TEST(pool_timers, an_earlier_timer_from_another_thread_wakes_a_pool_that_sleeps_for_a_later_one) {
-    thread_pool pool(2);
+// The two kinds of timers: on the wheels of workers, and watched by the timer of the process.
+template <class Pool>
+class both_timers : public testing::Test {};
+using both_pools = testing::Types<thread_pool, contract_pool>;
+TYPED_TEST_SUITE(both_timers, both_pools);
+
+TYPED_TEST(both_timers, an_earlier_timer_completes_before_a_later_one_that_was_started_first) {
+    TypeParam pool(2);
     const auto sch = pool.get_scheduler();
     ex::counting_scope scope;
     for (int round = 0; round != test::repeated(50); ++round) {
         for (const auto later : {1h, 2h}) {
             ex::spawn(ex::schedule_after(sch, later), scope.get_token());
         }
-        // Ends only if a sleeper wakes early.
         EXPECT_TRUE(sync_wait(ex::schedule_after(sch, 200us)).has_value());
     }
     scope.request_stop();
     sync_wait(scope.join());
 }
 
-TEST(pool_timers, a_stop_from_any_thread_ends_a_timer_as_stopped_on_a_worker) {
-    thread_pool pool(2);
-    const auto sch = pool.get_scheduler();
+TYPED_TEST(both_timers, a_stop_from_any_thread_ends_a_timer_as_stopped_on_a_worker) {
+    TypeParam pool(2);
     for (const bool armed_inside : {false, true}) {
         for (const bool stopped_inside : {false, true}) {
             ex::counting_scope scope;
             bool on_worker = false;
-            auto waits = an_hour(sch) | ex::upon_stopped([&pool, &on_worker]() noexcept {
-                             on_worker = pool.is_current();
-                         });
+            auto waits =
+                an_hour(pool.get_scheduler()) |
+                ex::upon_stopped([&pool, &on_worker]() noexcept { on_worker = pool.is_current(); });
             if (armed_inside) {
                 pool.run([&] { ex::spawn(std::move(waits), scope.get_token()); });
             } else {
@@ -146,6 +150,75 @@ TEST(pool_timers, a_stop_from_any_thread_ends_a_timer_as_stopped_on_a_worker) {
             sync_wait(scope.join());
             EXPECT_TRUE(on_worker);
         }
+    }
+}
+
+auto armed_and_stopped(const auto& sch) {
+    return ex::when_any(an_hour(sch), ex::schedule(sch));
+}
+
+TYPED_TEST(both_timers, arming_and_stopping_allocate_nothing) {
+    TypeParam pool(1);
+    const auto sch = pool.get_scheduler();
+    ex::spawn_slot<decltype(armed_and_stopped(sch))> slot;
+    const auto once = [&] {
+        ex::spawn(armed_and_stopped(sch), slot);
+        while (slot.is_busy()) thread_yield();
+    };
+    once();
+    // The thread of the process's timer allocates when it starts: it has started when a timer
+    // fires.
+    sync_wait(ex::schedule_after(sch, 1ms));
+    const test::allocation_count count;
+    for (int i = 0; i != 100; ++i) once();
+    EXPECT_EQ(count.so_far(), 0u);
+}
+
+// Many timers, short and long, started and stopped at random by workers and other threads, while
+// the pool is sometimes told to end. Each completes once.
+TYPED_TEST(both_timers, a_storm_of_timers_and_stops_completes_each_once) {
+    std::mt19937 random(12);
+    for (int round = 0; round != test::repeated(20); ++round) {
+        std::optional<TypeParam> pool(std::in_place, std::size_t{2});
+        const auto sch = pool->get_scheduler();
+        constexpr std::size_t count = 200;
+        std::deque<inplace_stop_source> sources(count);
+        atomic<int> ended{0};
+        ex::counting_scope scope;
+        std::vector<unsigned> spans;
+        for (std::size_t i = 0; i != count; ++i) {
+            spans.push_back(random() % 3 == 0 ? 3'600'000'000u
+                                              : static_cast<unsigned>(random() % 800));
+        }
+        const auto start = [&](std::size_t from, std::size_t to) {
+            for (std::size_t i = from; i != to; ++i) {
+                auto timer = ex::schedule_after(sch, std::chrono::microseconds(spans[i])) |
+                             ex::upon_stopped([]() noexcept {}) |
+                             ex::then([&ended]() noexcept { ended.fetch_add(1, relaxed); });
+                ex::spawn(ex::write_env(std::move(timer),
+                                        ex::prop(get_stop_token, sources[i].get_token())),
+                          scope.get_token());
+            }
+        };
+        const auto stop = [&](std::size_t from) {
+            for (std::size_t i = from; i < count; i += 2) sources[i].request_stop();
+        };
+        const bool ends = random() % 2 == 0;
+        std::thread outside([&] { start(0, count / 2); });
+        pool->run([&] { start(count / 2, count); });
+        std::thread stopper([&] { stop(0); });
+        if (ends) {
+            pool->request_stop();
+        } else {
+            pool->run([&] { stop(1); });
+        }
+        outside.join();
+        stopper.join();
+        if (ends) pool.reset();
+        stop(0);
+        stop(1);
+        sync_wait(scope.join());
+        EXPECT_EQ(ended.load(relaxed), static_cast<int>(count));
     }
 }
 
@@ -239,77 +312,6 @@ TEST(pool_timers, of_a_node_complete_on_that_node) {
     ex::spawn(an_hour(sch), scope.get_token());
     scope.request_stop();
     sync_wait(scope.join());
-}
-
-auto armed_and_stopped(const auto& sch) {
-    return ex::when_any(an_hour(sch), ex::schedule(sch));
-}
-
-TEST(pool_timers, arming_and_stopping_allocate_nothing) {
-    thread_pool pool(1);
-    const auto sch = pool.get_scheduler();
-    ex::spawn_slot<decltype(armed_and_stopped(sch))> slot;
-    const auto once = [&] {
-        ex::spawn(armed_and_stopped(sch), slot);
-        while (slot.is_busy()) thread_yield();
-    };
-    once();
-    const test::allocation_count count;
-    for (int i = 0; i != 100; ++i) once();
-    EXPECT_EQ(count.so_far(), 0u);
-}
-
-// Many timers of both kinds, short and long, stopped at random by every thread, while the pool is
-// sometimes told to end. Each completes once.
-TEST(pool_timers, a_storm_of_timers_and_stops_completes_each_once) {
-    std::mt19937 random(11);
-    for (int round = 0; round != test::repeated(20); ++round) {
-        std::optional<thread_pool> pool(std::in_place, std::size_t{2});
-        const auto sch = pool->get_scheduler();
-        constexpr int count = 200;
-        std::deque<inplace_stop_source> sources(count);
-        atomic<int> ended{0};
-        ex::counting_scope scope;
-        const auto start = [&](int i, unsigned micros) {
-            auto timer = ex::schedule_after(sch, std::chrono::microseconds(micros)) |
-                         ex::upon_stopped([]() noexcept {}) |
-                         ex::then([&ended]() noexcept { ended.fetch_add(1, relaxed); });
-            ex::spawn(ex::write_env(std::move(timer),
-                                    ex::prop(get_stop_token,
-                                             sources[static_cast<std::size_t>(i)].get_token())),
-                      scope.get_token());
-        };
-        std::vector<unsigned> spans;
-        for (int i = 0; i != count; ++i) {
-            spans.push_back(random() % 3 == 0 ? 3'600'000'000u
-                                              : static_cast<unsigned>(random() % 800));
-        }
-        std::thread outside([&] {
-            for (int i = 0; i != count / 2; ++i) start(i, spans[static_cast<std::size_t>(i)]);
-        });
-        pool->run([&] {
-            for (int i = count / 2; i != count; ++i) start(i, spans[static_cast<std::size_t>(i)]);
-        });
-        std::thread stopper([&] {
-            for (int i = 0; i < count; i += 2) sources[static_cast<std::size_t>(i)].request_stop();
-        });
-        const bool ends = random() % 2 == 0;
-        if (ends) {
-            pool->request_stop();
-        } else {
-            pool->run([&] {
-                for (int i = 1; i < count; i += 2) {
-                    sources[static_cast<std::size_t>(i)].request_stop();
-                }
-            });
-        }
-        outside.join();
-        stopper.join();
-        if (ends) pool.reset();
-        for (inplace_stop_source& each : sources) each.request_stop();
-        sync_wait(scope.join());
-        EXPECT_EQ(ended.load(relaxed), count);
-    }
 }
 
 struct ignoring {

@@ -174,6 +174,7 @@ struct alignas(64) basic_pool<Queues>::worker {
     void run_timers(item_chain& due) noexcept;
     void end_search() noexcept;
     void look_between_items() noexcept;
+    void look_after_end() noexcept;
     void enqueue_here(pool_timer& timer) noexcept;
     bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
         return stolen_call(victim, victim.forks.steal(out, number()), grabs);

@@ -112,6 +112,7 @@ bool basic_pool<Queues>::worker::run_own() noexcept {
     found_work found;
     found.item = next();
     if (!found) return false;
+    look_after_end();
     run(found);
     return true;
 }
@@ -183,10 +184,6 @@ void basic_pool<Queues>::worker::loop() noexcept {
             fork_deque::current() = nullptr;  // thread_local objects are destroyed outside the pool
             return;
         }
-        // Work that was made after the pool was told to end may run until the end stops a timer,
-        // and search() may have looked before.
-        if (found && owner.timers.are_used() && owner.entry.is_closed()) [[unlikely]]
-            take_timers(trace_time(), true, due);
         end_search();
         if (!due.empty()) {
             run_timers(due);
@@ -194,7 +191,9 @@ void basic_pool<Queues>::worker::loop() noexcept {
             if (!owner.looks_idle(home)) wake_one();
         }
         rouse();
-        if (found) run(found);
+        if (!found) continue;
+        look_after_end();
+        run(found);
     }
 }
 

@@ -88,11 +88,24 @@ void basic_pool<Queues>::worker::run_timers(item_chain& due) noexcept {
 
 template <class Queues>
 void basic_pool<Queues>::worker::look_between_items() noexcept {
-    // After the end of the pool, an item may run until the end stops a timer.
-    if (!looks.is_time() && !owner.entry.is_closed()) return;
+    if (!looks.is_time()) return;
     const std::int64_t now = trace_time();
     item_chain due;
     take_timers(now, looks.looked(now) || owner.entry.is_closed(), due);
+    if (due.empty()) return;
+    run_timers(due);
+    wake_one();
+}
+
+// Called between taking an item or a call and running it. Work that was made after the pool was
+// told to end may run until the end stops a timer. An earlier look may have come before the end;
+// this one sees it, because the maker of the work did.
+template <class Queues>
+void basic_pool<Queues>::worker::look_after_end() noexcept {
+    if (!owner.timers.are_used() || !owner.entry.is_closed()) [[likely]]
+        return;
+    item_chain due;
+    take_timers(trace_time(), true, due);
     if (due.empty()) return;
     run_timers(due);
     wake_one();
