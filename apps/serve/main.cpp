@@ -300,6 +300,7 @@ int main(int argc, char** argv) {
         return refuse(e.what());
     }
     world.server = &*server;
+    world.log = log ? &*log : nullptr;
     world.board = std::make_unique<serve::live_board>(*server);
     const reloading reload(world, log, *certificates, options);
     std::optional<admin_listener> admin;

@@ -7,6 +7,7 @@
 
 #include "budget.hpp"
 #include "request_end.hpp"
+#include "request_marks.hpp"
 
 #include <array>
 #include <coroutine>
@@ -165,6 +166,7 @@ struct alignas(64) exchange : io::timer_entry {
     exchange(const limits& l, byte_budget& b, void (*expired)(timer_entry*) noexcept) noexcept
         : timer_entry(expired), parser(l), budget(b) {
         origin.peer = &address;
+        origin.marks = &marks;
     }
     // Prepares for the next batch, which may have been read ahead.
     void clear() noexcept;
@@ -220,6 +222,7 @@ struct alignas(64) exchange : io::timer_entry {
     bool out_of_room = false;         // the last reservation did not fit into the budget
     byte_budget& budget;
     peer_address address{*this};
+    request_marks marks{*this};
     std::string rest;
     std::string trailers;
     std::string log;   // log lines of the answers in `output`
