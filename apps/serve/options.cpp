@@ -296,10 +296,9 @@ void add_refusals(CLI::App& app, options& o) {
                                 "[::1]:8080; others: 421; all by default")
                      ->type_name("HOST")
                      ->check(refuse_other_than_host));
-    CLI::Option* const rate =
-        refusals.count("--rate-limit", o.rate,
-                       "requests per second of one address; beyond this: 429; no limit by default",
-                       1'000'000'000);
+    CLI::Option* const rate = refusals.count(
+        "--rate-limit", o.rate,
+        "requests per second of one address; beyond this: 429; no limit by default", 1'000'000'000);
     refusals
         .count("--rate-burst", o.rate_burst,
                "requests of one address at once; by default twice the above", 1u << 30)

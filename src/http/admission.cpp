@@ -94,8 +94,7 @@ struct rate_limit::table : immovable {
 
     explicit table(const rate_limit_options& o)
         : interval(std::max<duration>(
-              duration(static_cast<duration::rep>(std::llround(1e9 / o.per_second))),
-              duration(1))),
+              duration(static_cast<duration::rep>(std::llround(1e9 / o.per_second))), duration(1))),
           tolerance(interval * static_cast<duration::rep>(o.burst - 1)),
           sets(std::bit_ceil(std::max<std::size_t>(o.addresses_max / entries_of_set, 1))) {
         mark_source(false).fill<1>(key);

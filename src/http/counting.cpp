@@ -14,8 +14,8 @@ void connection::count_route(const exchange& e, int status, const request_head* 
     const auto nanoseconds = static_cast<std::uint64_t>(taken.count());
     // The smallest power of two that is not below the time, in microseconds begun.
     const std::uint64_t microseconds = (nanoseconds + 999) / 1000;
-    const auto bound = static_cast<std::size_t>(
-        microseconds <= 1 ? 0 : std::bit_width(microseconds - 1));
+    const auto bound =
+        static_cast<std::size_t>(microseconds <= 1 ? 0 : std::bit_width(microseconds - 1));
     // Relaxed: counts.
     counts.by_class[static_cast<std::size_t>(status / 100 - 1)].fetch_add(1, relaxed);
     counts.latency[std::min(bound, route_statistics::bounds)].fetch_add(1, relaxed);

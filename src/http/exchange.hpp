@@ -138,7 +138,7 @@ class peer_address {
 public:
     explicit peer_address(exchange& of) noexcept : of_(of) {}
     io::endpoint get() noexcept;
-    bool is_secure() const noexcept;  // the client's connection, which has the exchange
+    bool is_secure() const noexcept;             // the client's connection, which has the exchange
     const forwarding& trusted() const noexcept;  // the server's proxies
     // Forgets the address, for the next connection.
     void forget() noexcept { known_ = false; }

@@ -14,10 +14,10 @@ namespace coppice::http {
 
 // Lifetime: it holds views.
 struct log_line {
-    std::string_view client;              // "127.0.0.1:80", "[::1]:80", "unix:", or "unspecified"
-    std::string_view date;                // IMF-fixdate
-    const request_head* head = nullptr;   // nullptr: bytes that are no request
-    std::string_view protocol;            // "HTTP/1.1"
+    std::string_view client;             // "127.0.0.1:80", "[::1]:80", "unix:", or "unspecified"
+    std::string_view date;               // IMF-fixdate
+    const request_head* head = nullptr;  // nullptr: bytes that are no request
+    std::string_view protocol;           // "HTTP/1.1"
     int status = 0;
     std::uint64_t body_bytes = 0;
     std::uint64_t microseconds = 0;  // from the request's bytes to its answer

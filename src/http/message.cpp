@@ -185,8 +185,8 @@ void append(const response& answer, const serialize_options& options, std::strin
     // the string first would write its bytes twice.
     constexpr std::size_t constants = 256;  // more bytes than all literals and numbers below
     char small[1024];
-    const std::size_t most = constants + options.date.size() + options.request_id.size() + answer.content_type().size() +
-                             answer.fields().size() + body.size();
+    const std::size_t most = constants + options.date.size() + options.request_id.size() +
+                             answer.content_type().size() + answer.fields().size() + body.size();
     const bool is_small = most <= sizeof small;
     char* const begin = is_small ? small : grow(out, most);
 

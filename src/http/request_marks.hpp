@@ -45,8 +45,8 @@ public:
     static constexpr std::size_t id_bytes_max = 128;
 
     explicit request_marks(exchange& of) noexcept : of_(of) {}
-    // Returns the id. `head`: the request's, or nullptr for bytes that are no request. Lifetime: the
-    // result is valid until forget().
+    // Returns the id. `head`: the request's, or nullptr for bytes that are no request. Lifetime:
+    // the result is valid until forget().
     std::string_view id(const request_head* head) noexcept;
     // Returns the request's own span.
     trace_context trace(const request_head* head) noexcept;

@@ -265,7 +265,8 @@ void server::drain_on(std::initializer_list<int> signals, duration hard_stop,
 server_statistics server::statistics() const {
     server_statistics s;
     if (shared_->serving.options.route_metrics) {
-        for (const route_name& name : shared_->serving.routes.names()) s.routes.push_back({.name = name});
+        for (const route_name& name : shared_->serving.routes.names())
+            s.routes.push_back({.name = name});
         s.routes.emplace_back();
     }
     for (const auto& l : shared_->loops) {

@@ -1,25 +1,31 @@
 // What operators ask of a server: ids and traces of requests, lines of the access log that programs
-// read, filters that refuse what is too much, and counts by route.
+// read, and counts by route.
+#include <coppice/exec/just.hpp>
 #include <coppice/http/admission.hpp>
+#include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/http/trace_context.hpp>
 
 #include "allocations.hpp"
+#include "answered.hpp"
 #include "raw_peer.hpp"
+#include "running_server.hpp"
 #include "served_world.hpp"
 
 #include <gtest/gtest.h>
 
-#include <sys/mman.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <limits>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -33,13 +39,9 @@ using namespace coppice::test;
 using http::request;
 using http::response;
 using http::trace_context;
+using namespace std::chrono_literals;
 
 constexpr std::string_view known_trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
-
-std::string text_of(const trace_context& t) {
-    const auto text = t.text();
-    return std::string(text.data(), text.size());
-}
 
 TEST(trace_context, is_read_from_what_the_specification_allows_and_written_as_version_00) {
     const auto again = [](std::string_view text) {
@@ -57,8 +59,14 @@ TEST(trace_context, is_read_from_what_the_specification_allows_and_written_as_ve
 
 TEST(trace_context, is_not_read_from_malformed_text) {
     const std::string good(known_trace);
-    std::vector<std::string> wrong = {"", "00", good + "-", good + "-00", good + " ", " " + good,
-                                      "ff" + good.substr(2), "cc" + good.substr(2) + "x",
+    std::vector<std::string> wrong = {"",
+                                      "00",
+                                      good + "-",
+                                      good + "-00",
+                                      good + " ",
+                                      " " + good,
+                                      "ff" + good.substr(2),
+                                      "cc" + good.substr(2) + "x",
                                       "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
                                       "00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01"};
     for (std::size_t i = 0; i != good.size(); ++i) {
@@ -72,43 +80,6 @@ TEST(trace_context, is_not_read_from_malformed_text) {
     for (const std::string& text : wrong) EXPECT_FALSE(trace_context::parse(text)) << text;
 }
 
-// Sends requests in one connection, each with these field lines, to a server that answers with the
-// id and the trace of each. Returns all that was received.
-struct answered {
-    std::string text;
-    std::string log;
-};
-answered serve(http::server_options o, http::router r, const std::string& bytes) {
-    answered result;
-    const int file = ::memfd_create("log", 0);
-    {
-        http::access_log log(file);
-        o.access_log = &log;
-        const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
-            raw_peer peer(loop, to);
-            co_await peer.send(bytes, 1 << 20);
-            peer.finish_sending();
-            result.text = co_await peer.receive_all();
-        };
-        io::simulation world(3);
-        (void)serve_in(world, std::move(o), std::move(r), client);
-    }
-    result.log.resize(static_cast<std::size_t>(::lseek(file, 0, SEEK_END)));
-    EXPECT_EQ(::pread(file, result.log.data(), result.log.size(), 0),
-              static_cast<ssize_t>(result.log.size()));
-    ::close(file);
-    return result;
-}
-std::string get(const std::string& lines, const std::string& target = "/") {
-    return "GET " + target + " HTTP/1.1\r\nHost: a\r\n" + lines + "\r\n";
-}
-http::router telling() {
-    http::router r;
-    r.get("/", [](request& q) {
-        return response::text("[" + std::string(q.id()) + " " + text_of(q.trace()) + "]");
-    });
-    return r;
-}
 // Returns the n-th text between brackets.
 std::string told(const std::string& all, int n) {
     std::size_t at = 0;
@@ -170,7 +141,8 @@ TEST(requests, send_no_second_id_to_a_client_that_gets_one_from_the_handler) {
     o.send_request_id = true;
     http::router r;
     r.get("/", [](request&) { return response::text("x").add("X-Request-Id", "mine"); });
-    const answered a = serve(std::move(o), std::move(r), get("") + get("", "/none") + "junk\r\n\r\n");
+    const answered a =
+        serve(std::move(o), std::move(r), get("") + get("", "/none") + "junk\r\n\r\n");
     EXPECT_NE(a.text.find("\r\nX-Request-Id: mine\r\n"), a.text.npos) << a.text;
     std::size_t ids = 0;
     for (std::size_t at = 0; (at = a.text.find("X-Request-Id", at)) != a.text.npos; ++at) ++ids;
@@ -233,8 +205,8 @@ TEST(a_line_of_the_access_log, has_the_id_the_span_and_the_seconds_in_traced) {
 TEST(a_line_of_the_access_log, is_an_object_of_valid_text_in_json) {
     const std::vector<std::string> lines = lines_of(log_in(http::access_log_format::json));
     ASSERT_EQ(lines.size(), 3u);
-    const std::string first = without(without(without(lines[0], "time\":\"", "\""), "seconds\":", ","),
-                                      "4736-", "-01\"");
+    const std::string first =
+        without(without(without(lines[0], "time\":\"", "\""), "seconds\":", ","), "4736-", "-01\"");
     EXPECT_EQ(first,
               "{\"time\":\"*\",\"client\":\"2001:db8::1\",\"port\":0,\"method\":\"GET\","
               "\"target\":\"/a?x=%22\",\"protocol\":\"HTTP/1.1\",\"host\":\"a\",\"status\":200,"
@@ -242,192 +214,13 @@ TEST(a_line_of_the_access_log, is_an_object_of_valid_text_in_json) {
               "\"user_agent\":\"a\\\"b\\\\c\\ufffd\\u0009d\xc3\xa9\",\"request_id\":\"r1\","
               "\"traceparent\":\"00-4bf92f3577b34da6a3ce929d0e0e4736-*-01\","
               "\"parent_span\":\"00f067aa0ba902b7\"}");
-    EXPECT_NE(lines[1].find("\"host\":null,\"status\":204,\"bytes\":0,"), lines[1].npos) << lines[1];
+    EXPECT_NE(lines[1].find("\"host\":null,\"status\":204,\"bytes\":0,"), lines[1].npos)
+        << lines[1];
     EXPECT_NE(lines[2].find("\"method\":null,\"target\":null,\"protocol\":null,\"host\":null"),
               lines[2].npos)
         << lines[2];
     EXPECT_TRUE(lines[0].starts_with("{\"time\":\"2000-01-01T00:00:0")) << lines[0];
     EXPECT_EQ(lines[0].substr(28, 2), "Z\"") << lines[0];
-}
-
-// ---- Filters that refuse ------------------------------------------------------------------------
-
-using namespace std::chrono_literals;
-
-TEST(rate_limit, gives_each_client_its_burst_and_then_its_rate) {
-    const http::rate_limit limit({.per_second = 10, .burst = 3, .exempt = {"192.0.2.9"}});
-    const internal::time_point start{1000s};
-    const auto take = [&](const char* text, internal::duration after) {
-        return limit.take(io::endpoint::parse(text).value(), start + after);
-    };
-    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("192.0.2.1:1", 0s), 0s);
-    EXPECT_EQ(take("192.0.2.1:2", 0s), 100ms);  // another port is the same client
-    EXPECT_EQ(take("192.0.2.1:1", 40ms), 60ms);  // asking has cost nothing
-    EXPECT_EQ(take("192.0.2.1:1", 100ms), 0s);
-    EXPECT_EQ(take("192.0.2.1:1", 100ms), 100ms);
-    EXPECT_EQ(take("192.0.2.2:1", 100ms), 0s);
-    EXPECT_EQ(take("[::ffff:192.0.2.1]:1", 100ms), 100ms);
-    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("[2001:db8::1]:1", 0s), 0s);
-    EXPECT_EQ(take("[2001:db8::ffff:2]:1", 0s), 100ms);  // the same /64
-    EXPECT_EQ(take("[2001:db8:0:1::1]:1", 0s), 0s);
-    for (int i = 0; i != 100; ++i) EXPECT_EQ(take("192.0.2.9:1", 0s), 0s);
-    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("192.0.2.1:1", 3600s), 0s);  // no more than a burst
-    EXPECT_EQ(take("192.0.2.1:1", 3600s), 100ms);
-    EXPECT_EQ(limit.refused(), 6u);
-}
-
-TEST(rate_limit, keeps_its_memory_when_more_clients_ask_than_it_remembers) {
-    const http::rate_limit limit({.per_second = 1, .burst = 2, .addresses_max = 64});
-    const internal::time_point now{1000s};
-    const auto of = [](unsigned i) {
-        return io::endpoint::parse("10.0." + std::to_string(i / 256) + "." +
-                                       std::to_string(i % 256), 1)
-            .value();
-    };
-    const coppice::test::allocation_count count;
-    std::size_t allocated = 0;
-    for (unsigned i = 0; i != 5000; ++i) {
-        const io::endpoint client = of(i);
-        const std::size_t before = count.so_far();
-        EXPECT_EQ(limit.take(client, now), 0s);  // one that is new is never refused
-        allocated += count.so_far() - before;
-    }
-    EXPECT_EQ(allocated, 0u);
-    EXPECT_EQ(limit.refused(), 0u);
-}
-
-TEST(rate_limit, refuses_options_that_mean_nothing) {
-    using options = http::rate_limit_options;
-    for (const options& wrong :
-         {options{.per_second = 0}, options{.per_second = -1}, options{.per_second = 1e10},
-          options{.per_second = std::numeric_limits<double>::quiet_NaN()}, options{.burst = 0},
-          options{.addresses_max = 0}, options{.per_second = 1e-6, .burst = 1 << 30}}) {
-        EXPECT_THROW(http::rate_limit{wrong}, std::invalid_argument);
-    }
-    EXPECT_THROW(http::concurrency_limit(0), std::invalid_argument);
-}
-
-int count_of(std::string_view text, std::string_view part) {
-    int n = 0;
-    for (std::size_t at = 0; (at = text.find(part, at)) != text.npos; ++at) ++n;
-    return n;
-}
-
-TEST(rate_limit, answers_429_with_retry_after_and_a_forged_field_makes_no_other_client) {
-    for (const bool trusts : {false, true}) {
-        http::server_options o;
-        if (trusts) o.forwarding.from = {"127.0.0.1"};
-        http::router r = telling();
-        const auto limit = std::make_shared<http::rate_limit>(
-            http::rate_limit_options{.per_second = 0.5, .burst = 2});
-        r.use(limit);
-        std::string all;
-        for (int i = 0; i != 5; ++i) all += get("X-Forwarded-For: 9.9.9." + std::to_string(i) + "\r\n");
-        const answered a = serve(std::move(o), std::move(r), all);
-        EXPECT_EQ(count_of(a.text, "HTTP/1.1 429 "), trusts ? 0 : 3) << a.text;
-        EXPECT_EQ(count_of(a.text, "Retry-After: 2\r\n"), trusts ? 0 : 3) << a.text;
-        EXPECT_EQ(limit->refused(), trusts ? 0u : 3u);
-    }
-}
-
-TEST(concurrency_limit, refuses_what_is_too_much_at_once_and_lets_in_again_when_a_client_is_gone) {
-    http::router r;
-    const http::concurrency_limit limit(1, 7s);
-    r.with(limit).get("/slow", [](request& q) -> task<response> {
-        co_await http::pause(q, 1s);
-        co_return response::text("slow");
-    });
-    const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
-        raw_peer second(loop, to), third(loop, to);
-        {
-            raw_peer first(loop, to);
-            co_await first.send(get("", "/slow"), 1000);
-            EXPECT_EQ(limit.in_flight(), 1u);
-            co_await second.send(get("", "/slow"), 1000);
-            const std::string refused = co_await second.receive("flight");
-            EXPECT_EQ(count_of(refused, " 503 "), 1) << refused;
-            EXPECT_EQ(count_of(refused, "Retry-After: 7\r\n"), 1) << refused;
-            EXPECT_NE((co_await first.receive("slow")).find(" 200 "), std::string::npos);
-            co_await first.send(get("", "/slow"), 1000);
-            EXPECT_EQ(limit.in_flight(), 1u);
-        }
-        co_await third.send(get("", "/slow"), 1000);
-        EXPECT_NE((co_await third.receive("slow")).find(" 200 "), std::string::npos);
-    };
-    http::server_options o;
-    o.end_of_input_stops = true;
-    io::simulation world(3);
-    (void)serve_in(world, std::move(o), std::move(r), client);
-    EXPECT_EQ(limit.in_flight(), 0u);
-    EXPECT_EQ(limit.refused(), 1u);
-}
-
-// Delays the handler, as a loop that is busy does.
-task<response> late(request& r, http::next_handler next) {
-    co_await http::pause(r, std::chrono::milliseconds(r.query<int>("ms").value_or(0)));
-    co_return co_await next();
-}
-
-TEST(load_shedding, refuses_only_requests_whose_handlers_begin_late) {
-    http::router r;
-    const http::load_shedding shedding(200ms, 3s);
-    r.use(late).use(shedding);
-    r.post("/", [](request& q) { return response::text(std::string(q.body())); });
-    const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
-        const auto post = [](const char* ms) {
-            return "POST /?ms=" + std::string(ms) + " HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
-        };
-        raw_peer peer(loop, to);
-        co_await peer.send(post("150") + "good", 1000);
-        EXPECT_NE((co_await peer.receive("good")).find(" 200 "), std::string::npos);
-        co_await peer.send(post("250") + "late", 1000);
-        const std::string refused = co_await peer.receive("to do");
-        EXPECT_EQ(count_of(refused, " 503 "), 1) << refused;
-        EXPECT_EQ(count_of(refused, "Retry-After: 3\r\n"), 1) << refused;
-        // A client that is slow itself does not count, in the head or in the body, nor does the
-        // request before.
-        co_await peer.send(post("150") + "good" + post("150") + "more", 2);
-        EXPECT_NE((co_await peer.receive("more")).find(" 200 "), std::string::npos);
-    };
-    io::simulation world(3);
-    (void)serve_in(world, {}, std::move(r), client);
-    EXPECT_EQ(shedding.refused(), 1u);
-}
-
-TEST(allowed_hosts, compares_names_without_case_and_ports_only_if_told) {
-    const http::allowed_hosts hosts({"example.org", "*.example.net", "[::1]:8080", "10.0.0.1"});
-    for (const char* const good :
-         {"example.org", "EXAMPLE.org", "example.org:1", "a.example.net", "a.b.example.net:80",
-          "[::1]:8080", "10.0.0.1:5"}) {
-        EXPECT_TRUE(hosts.contains(good)) << good;
-    }
-    for (const char* const bad : {"", "example.org.", "example.com", "xexample.org", "example.org.evil",
-                                  "example.net", ".example.net", "xexample.net", "[::1]", "[::1]:80",
-                                  "[::2]:8080", "10.0.0.10", ":80"}) {
-        EXPECT_FALSE(hosts.contains(bad)) << bad;
-    }
-    for (const char* const wrong : {"", "*", "*.", "a b", "http://a", "a/b", "a:", "a:x", "a:8 ",
-                                    "[::1", "a*.b", "*.*.b", "a@b"}) {
-        EXPECT_THROW(http::allowed_hosts({wrong}), std::invalid_argument) << wrong;
-    }
-    EXPECT_THROW(http::allowed_hosts({}), std::invalid_argument);
-}
-
-TEST(allowed_hosts, answers_421_before_a_handler_sees_the_request) {
-    const auto status = [](const std::string& bytes) {
-        http::router r = telling();
-        r.use(std::make_shared<http::allowed_hosts>(std::vector<std::string>{"a"}));
-        return serve({}, std::move(r), bytes).text.substr(9, 3);
-    };
-    EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: A:80\r\n\r\n"), "200");
-    EXPECT_EQ(status("GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n"), "200");
-    EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: b\r\n\r\n"), "421");
-    EXPECT_EQ(status("GET /none HTTP/1.1\r\nHost: b\r\n\r\n"), "421");
-    EXPECT_EQ(status("GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"), "421");
-    EXPECT_EQ(status("GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"), "421");
-    EXPECT_EQ(status("GET / HTTP/1.0\r\n\r\n"), "421");
-    EXPECT_EQ(status("GET / HTTP/1.1\r\n\r\n"), "400");
-    EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), "400");
 }
 
 // ---- Counts of routes ---------------------------------------------------------------------------
@@ -467,6 +260,91 @@ TEST(route_statistics, count_by_pattern_and_never_by_path) {
     EXPECT_EQ(s.routes[2].name.method + s.routes[2].name.pattern, "");
     EXPECT_EQ(s.routes[2].by_class, (std::array<std::uint64_t, 5>{0, 0, 0, 52, 0}));
     for (const auto& route : s.routes) EXPECT_EQ(route.in_flight, 0u);
+}
+
+TEST(route_statistics, tell_what_is_in_flight_while_it_is) {
+    http::router r;
+    r.get("/slow", [](request& q) -> task<response> {
+        co_await http::pause(q, 1s);
+        co_return response::text("slow");
+    });
+    r.get("/body", [](request&) {
+        return response().body(http::stream([](http::body_writer& out) -> task<> {
+            co_await out.write("begun");
+            co_await out.flush();
+            co_await execution::just_stopped();
+        }));
+    });
+    http::server_options o;
+    o.endpoint = io::loopback(0);
+    o.model = http::model::single;
+    o.route_metrics = true;
+    io::simulation world(3);
+    o.simulation = &world;
+    std::optional<http::server> server;
+    const auto in_flight = [&](std::size_t route) {
+        return server->statistics().routes[route].in_flight;
+    };
+    const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
+        raw_peer peer(loop, to);
+        co_await peer.send(get("", "/slow"), 1000);
+        EXPECT_EQ(in_flight(0), 1u);
+        (void)co_await peer.receive("slow");
+        EXPECT_EQ(in_flight(0), 0u);
+        co_await peer.send(get("", "/body"), 1000);
+        (void)co_await peer.receive_all();
+        EXPECT_EQ(in_flight(1), 0u);  // its producer was stopped
+    };
+    bool ended = false;
+    o.on_loop = [&](io::context& loop) { converse(loop, *server, client, ended); };
+    server.emplace(std::move(o), std::move(r));
+    server->run();
+    EXPECT_TRUE(ended);
+}
+
+// Sends a request and receives its answer without an allocation.
+bool asks(client& c, std::string_view bytes) {
+    char buffer[512];
+    ::send(c.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ssize_t n;
+    do {
+        n = ::recv(c.fd(), buffer, sizeof buffer, 0);
+    } while (n < 0 && errno == EINTR);
+    return n > 0 && std::string_view(buffer, static_cast<std::size_t>(n)).find(" 200 ") == 8;
+}
+
+class operations_on : public testing::TestWithParam<way> {};
+INSTANTIATE_TEST_SUITE_P(ways, operations_on, testing::ValuesIn(every_way), name_of_way);
+
+TEST_P(operations_on, allocate_nothing_in_steady_state) {
+    const int file = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    {
+        http::access_log log(file);
+        http::server_options o = options_of(GetParam());
+        o.access_log = &log;
+        o.access_log_format = http::access_log_format::json;
+        o.send_request_id = true;
+        o.route_metrics = true;
+        o.forwarding.from = {"127.0.0.1"};
+        http::router r;
+        r.use(std::make_shared<http::allowed_hosts>(std::vector<std::string>{"a"}));
+        r.use(std::make_shared<http::rate_limit>(
+            http::rate_limit_options{.per_second = 1e9, .burst = 1u << 20}));
+        r.get("/", [](request& q) { return response::status(q.trace().is_valid() ? 200 : 500); });
+        running_server server(std::move(o), std::move(r));
+        client c(server.port());
+        const std::string bytes =
+            get("X-Forwarded-For: 2001:db8:1111:2222:3333:4444:5555:6666\r\ntraceparent: " +
+                std::string(known_trace) + "\r\nUser-Agent: one that is rather long\r\n");
+        std::size_t allocated = 1;
+        for (int round = 0; round != 50 && allocated != 0; ++round) {
+            const coppice::test::allocation_count count;
+            for (int i = 0; i != 100; ++i) ASSERT_TRUE(asks(c, bytes));
+            allocated = count.so_far();
+        }
+        EXPECT_EQ(allocated, 0u);
+    }
+    ::close(file);
 }
 
 }  // namespace

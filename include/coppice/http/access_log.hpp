@@ -37,8 +37,8 @@ namespace coppice::http {
 //             ... "-" "curl/8.5.0" 5e6f...01 00-4bf9...36-00f0...b7-01 0.000042
 //   json      an object in one line. Its members, in this order: time (RFC 3339), client, port,
 //             method, target, protocol, host, status, bytes, seconds, referer, user_agent,
-//             request_id, traceparent, parent_span (of the client's traceparent). A member without a
-//             value is null. Bytes that are not UTF-8 are U+FFFD.
+//             request_id, traceparent, parent_span (of the client's traceparent). A member without
+//             a value is null. Bytes that are not UTF-8 are U+FFFD.
 enum class access_log_format : unsigned char { plain, combined, traced, json };
 
 // Writes lines to a file on its own thread. Threads: any. Lifetime: outlives the servers that use

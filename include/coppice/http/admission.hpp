@@ -1,9 +1,9 @@
 // Filters that refuse requests, so that others are answered in time: by client, by route, by load.
 #pragma once
-// A rate_limit and allowed_hosts look at heads: they refuse before a body is received. The other two
-// are tasks around the handler, which cost its route a coroutine frame. Each may be used by several
-// routers and groups. It then counts for all of them together. Its clock is that of the request's
-// loop, so a simulation drives it.
+// A rate_limit and allowed_hosts look at heads: they refuse before a body is received. The other
+// two are tasks around the handler, which cost its route a coroutine frame. Each may be used by
+// several routers and groups. It then counts for all of them together. Its clock is that of the
+// request's loop, so a simulation drives it.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/http/address_set.hpp>
@@ -25,8 +25,8 @@ namespace coppice::http {
 
 // How many requests one client may make: `burst` at once, then `per_second`.
 struct rate_limit_options {
-    double per_second = 50;
-    std::size_t burst = 100;
+    double per_second = 50;   // requests, in the long run
+    std::size_t burst = 100;  // requests at once, after a time without any
     // Addresses that are remembered at once, 24 bytes each.
     std::size_t addresses_max = 65'536;
     // Addresses without a limit: probes of a balancer, and "unix", whose clients count as one.
@@ -46,8 +46,11 @@ public:
     explicit rate_limit(rate_limit_options options);
     ~rate_limit() override;
 
+    // Takes a token for the request's client. Misuse: a request that came from no server stops the
+    // process.
     std::optional<response> before(const request& r) const override;
-    // Takes a token of the client's. Returns how long it has to wait for one: zero if it has got it.
+    // Takes a token of the client's. Returns how long it has to wait for one: zero if it has got
+    // it.
     internal::duration take(const io::endpoint& client, internal::time_point now) const noexcept;
     // Returns how many requests were refused.
     std::uint64_t refused() const noexcept;
@@ -67,6 +70,7 @@ public:
     explicit concurrency_limit(std::size_t in_flight_max,
                                std::chrono::seconds retry_after = std::chrono::seconds(1));
 
+    // Filters a request; see next.hpp. A stop ends what it awaits, the handler.
     task<response> operator()(request& r, next_handler next) const;
     // Return how many requests are in a handler now, and how many were refused.
     std::size_t in_flight() const noexcept;
@@ -78,14 +82,17 @@ private:
 };
 
 // Refuses requests that have waited for longer than this until their handler can begin
-// (request::queued()), with 503 and Retry-After. A server that is asked for more than it can do then
-// answers what it can in time, instead of everything too late. What waits is the request of a loop
-// that is busy with others, or of a pool without a free thread. Copies count together. Threads: any.
+// (request::queued()), with 503 and Retry-After. A server that is asked for more than it can do
+// then answers what it can in time, instead of everything too late. What waits is the request of a
+// loop that is busy with others, or of a pool without a free thread. Copies count together.
+// Threads: any.
 class load_shedding {
 public:
+    // Makes a limit. A time below zero refuses every request.
     explicit load_shedding(internal::duration queued_max = std::chrono::milliseconds(200),
                            std::chrono::seconds retry_after = std::chrono::seconds(1));
 
+    // Filters a request; see next.hpp. A stop ends what it awaits, the handler.
     task<response> operator()(request& r, next_handler next) const;
     // Returns how many requests were refused.
     std::uint64_t refused() const noexcept;
@@ -97,14 +104,15 @@ private:
 
 // Refuses requests for other hosts with 421 (RFC 9110 section 15.5.20), so that a page of another
 // site that has been led to this address (DNS rebinding) reaches no handler, and no handler makes a
-// link of a name that a client has invented. A host is "example.org"; "*.example.org" for every name
-// below it, but not itself; "192.0.2.1" or "[::1]" as clients write it. With ":8080" it is for that
-// port alone, else for any. Case is ignored. The target's authority, the field Host, and HTTP/2's
-// :authority all have to be allowed; a request of HTTP/1.0 without a host is not. (HTTP/1.1 without
-// Host, or with two, is 400 before any filter.) Threads: any. Cost: O(hosts), no allocation.
+// link of a name that a client has invented. A host is "example.org"; "*.example.org" for every
+// name below it, but not itself; "192.0.2.1" or "[::1]" as clients write it. With ":8080" it is for
+// that port alone, else for any. Case is ignored. The target's authority, the field Host, and
+// HTTP/2's :authority all have to be allowed; a request of HTTP/1.0 without a host is not.
+// (HTTP/1.1 without Host, or with two, is 400 before any filter.) Threads: any. Cost: O(hosts), no
+// allocation.
 class allowed_hosts final : public filter {
 public:
-    // Errors: std::invalid_argument, which names the text, for one that is no such host, and for an
+    // Errors: std::invalid_argument, which names the text, for other text, and for an
     // empty list.
     explicit allowed_hosts(std::vector<std::string> hosts);
 

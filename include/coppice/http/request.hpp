@@ -89,10 +89,10 @@ public:
     // Threads: any. Cost: as for id().
     trace_context trace() const noexcept;
     // Returns how long the request has waited in the server: since the loop saw its last byte, or
-    // the last byte of its head for a handler that reads the body, or since the answer to an earlier
-    // request of its connection that was waited for. It does not see the time in the kernel until
-    // the loop looks. Zero for a request that came from no server. Threads: any. Cost: a reading of
-    // the clock.
+    // the last byte of its head for a handler that reads the body, or since the answer to an
+    // earlier request of its connection that was waited for. It does not see the time in the kernel
+    // until the loop looks. Zero for a request that came from no server. Threads: any. Cost: a
+    // reading of the clock.
     internal::duration queued() const noexcept;
     // Returns the body as it arrives, for handlers declared with read_body(); body() is "" there.
     // Errors: any other request stops the process.

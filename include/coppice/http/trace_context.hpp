@@ -30,8 +30,8 @@ struct trace_context {
     std::array<char, text_bytes> text() const noexcept;
 
     // Reads a value of the field. Of flags it keeps the two that are known. Text of a later version
-    // is read as far as version 00 knows it. Returns nothing for other text: a wrong length, capital
-    // letters, numbers that are all zeros, and version ff. Cost: no allocation.
+    // is read as far as version 00 knows it. Returns nothing for other text: a wrong length,
+    // capital letters, numbers that are all zeros, and version ff. Cost: no allocation.
     static std::optional<trace_context> parse(std::string_view text) noexcept;
 };
 
