@@ -1,5 +1,4 @@
-// Conversations with a server in a simulation, with its access log; for tests of what operators
-// use.
+// Conversations with a server in a simulation, with its access log; for tests.
 #pragma once
 
 #include <coppice/http/server.hpp>
