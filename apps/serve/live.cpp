@@ -201,6 +201,15 @@ void live_board::add_own(const io::context& on) noexcept {
     }
 }
 
+bool live_board::is_prompt(std::chrono::nanoseconds most) noexcept {
+    bool prompt = true;
+    for (const auto& l : loops_) {
+        prompt = prompt && l->probe.delay() <= most.count();
+        l->measure();
+    }
+    return prompt;
+}
+
 std::string live_board::look(const std::deque<route_count>& routes, const std::string& about) {
     const http::server_statistics s = server_.statistics();
     const std::int64_t at = now();  // the time of the counts; rates are computed from it

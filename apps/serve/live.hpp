@@ -7,6 +7,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -63,6 +64,9 @@ public:
     ~live_board();
     // Counts a request of the page itself, which its rates leave out.
     void add_own(const coppice::io::context& loop) noexcept;
+    // Returns false if work that was posted to a loop has waited for longer than `most`. Posts some
+    // to each loop, for the next call. Not to be called once the server drains.
+    bool is_prompt(std::chrono::nanoseconds most) noexcept;
     // Returns the answer of /live: JSON. Its first member, "version", names its form.
     std::string look(const std::deque<route_count>& routes, const std::string& about);
 

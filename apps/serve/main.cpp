@@ -97,6 +97,7 @@ public:
           drain_time_(o.drain),
           reload_(reload) {
         watch();
+        if (const auto time = io::watchdog_time()) beat(*time);
         thread_ = std::thread([this] { loop_.run(); });
     }
     ~signal_watch() {
@@ -135,6 +136,18 @@ private:
             // Relaxed: nothing depends on its order.
             world_.draining.store(true, std::memory_order_relaxed);
             drain_later();
+        }
+    }
+    // Tells the manager that the server is well, twice as often as it asks, as long as each loop
+    // takes up work in time. A server that drains is well: its loops may have ended.
+    session beat(std::chrono::nanoseconds time) {
+        io::timer timer(loop_);
+        for (std::error_code ec;;) {
+            co_await timer.wait_for(time / 2, use_await[ec]);
+            if (ec) co_return;
+            // Relaxed: only this thread writes it.
+            const bool draining = world_.draining.load(std::memory_order_relaxed);
+            if (draining || world_.board->is_prompt(time)) tell_manager("WATCHDOG=1");
         }
     }
     // First only /readyz tells, so that a balancer sends its requests to another server.
@@ -300,6 +313,7 @@ int main(int argc, char** argv) {
         return refuse(e.what());
     }
     world.server = &*server;
+    world.log = log ? &*log : nullptr;
     world.board = std::make_unique<serve::live_board>(*server);
     const reloading reload(world, log, *certificates, options);
     std::optional<admin_listener> admin;

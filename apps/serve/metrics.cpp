@@ -51,6 +51,57 @@ void latency(page& p, const server_statistics& s) {
     p.line("_count", "", std::to_string(s.latency.total()));
 }
 
+void refusals(page& p, const world& w) {
+    if (w.log != nullptr) {
+        p.metric("coppice_access_log_dropped_lines_total", "counter",
+                 "Lines that the access log has lost, since its file was too slow or failed.")
+            .value(w.log->dropped());
+    }
+    if (w.rate != nullptr) {
+        p.metric("coppice_http_rate_limited_total", "counter",
+                 "Requests refused with 429, since their client made too many.")
+            .value(w.rate->refused());
+    }
+    if (w.shedding) {
+        p.metric("coppice_http_shed_requests_total", "counter",
+                 "Requests refused with 503, since they had waited for too long.")
+            .value(w.shedding->refused());
+    }
+}
+
+// Writes one series for each route, as it was declared: a client cannot make another.
+void routes(page& p, const server_statistics& s) {
+    if (s.routes.empty()) return;
+    const auto labels = [](const coppice::http::route_statistics& r, const std::string& more) {
+        return "{method=\"" + r.name.method + "\",route=\"" + r.name.pattern + "\"" + more + "}";
+    };
+    p.metric("coppice_http_route_requests_total", "counter",
+             "Requests answered, by route and class of status; route \"\": no route.");
+    for (const auto& r : s.routes) {
+        for (std::size_t c = 0; c != r.by_class.size(); ++c) {
+            if (r.by_class[c] == 0) continue;
+            p.value(r.by_class[c], labels(r, ",class=\"" + std::to_string(c + 1) + "xx\""));
+        }
+    }
+    p.metric("coppice_http_route_in_flight", "gauge",
+             "Requests whose handler or streamed body has not ended.");
+    for (const auto& r : s.routes) p.value(r.in_flight, labels(r, ""));
+    p.metric("coppice_http_route_duration_seconds", "histogram",
+             "From a request's bytes to its answer, by route.");
+    for (const auto& r : s.routes) {
+        std::uint64_t all = 0;
+        for (const std::uint64_t n : r.by_class) all += n;
+        if (all == 0) continue;
+        for (std::size_t i = 6; i != r.bounds; ++i) {  // from 64 microseconds on
+            const std::string bound = ",le=\"" + seconds(r.bound(i) * 1000) + "\"";
+            p.line("_bucket", labels(r, bound), std::to_string(r.latency_up_to[i]));
+        }
+        p.line("_bucket", labels(r, ",le=\"+Inf\""), std::to_string(all));
+        p.line("_sum", labels(r, ""), seconds(r.latency_sum));
+        p.line("_count", labels(r, ""), std::to_string(all));
+    }
+}
+
 }  // namespace
 
 std::string metrics(const world& w) {
@@ -82,6 +133,8 @@ std::string metrics(const world& w) {
         .value(s.bytes_received);
     p.metric("coppice_http_sent_bytes_total", "counter", "Bytes written to clients.")
         .value(s.bytes_sent);
+    refusals(p, w);
+    routes(p, s);
     p.metric("coppice_loop_requests_total", "counter", "Requests answered, by event loop.");
     for (std::size_t i = 0; i != s.loops.size(); ++i) {
         p.value(s.loops[i].requests, "{loop=\"" + std::to_string(i) + "\"}");

@@ -3,6 +3,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include <coppice/http/admission.hpp>
+
 #include <charconv>
 #include <iostream>
 #include <limits>
@@ -102,6 +104,27 @@ std::string refuse_other_than_block(const std::string& text) {
     }
 }
 
+void add_log(CLI::App& app, options& o) {
+    using coppice::http::access_log_format;
+    static const std::map<std::string, access_log_format> formats{
+        {"plain", access_log_format::plain},
+        {"combined", access_log_format::combined},
+        {"traced", access_log_format::traced},
+        {"json", access_log_format::json}};
+    CLI::Option* const log =
+        app.add_option("--access-log", o.access_log,
+                       "file that gets a line for each answered request; - means stderr. SIGHUP "
+                       "reopens it");
+    app.add_option("--access-log-format", o.server.access_log_format,
+                   "plain; combined: as Apache writes it; traced: combined, the request's id, its "
+                   "traceparent, and the seconds; json: an object in a line, with all of these")
+        ->transform(CLI::Transformer(formats))
+        ->default_str("plain")
+        ->needs(log);
+    app.add_flag("--request-id", o.server.send_request_id,
+                 "send the id of each request to its client, as X-Request-Id");
+}
+
 void add_place(CLI::App& app, options& o, int& port) {
     using coppice::http::model;
     using coppice::io::backend;
@@ -147,9 +170,7 @@ void add_place(CLI::App& app, options& o, int& port) {
         ->transform(CLI::Transformer(fields))
         ->default_str("x-forwarded-for")
         ->needs(forwarded);
-    app.add_option("--access-log", o.access_log,
-                   "file that gets a line for each answered request; - means stderr. SIGHUP "
-                   "reopens it");
+    add_log(app, o);
 }
 
 // Returns what is wrong with an origin; "" if nothing is. An origin with a path would match no
@@ -219,6 +240,8 @@ void add_admin(CLI::App& app, options& o) {
         app.add_option("--admin-address", o.admin_address, "IPv4 or IPv6 address of that listener")
             ->capture_default_str()
             ->needs(port));
+    admin.add(app.add_flag("--route-metrics", o.server.route_metrics,
+                           "count requests, latencies, and those in flight by route in /metrics"));
     app.set_config("--config", "",
                    "TOML or INI file with flags, without their dashes, such as port = 80; flags on "
                    "the command line come before it")
@@ -253,6 +276,40 @@ void add_limits(CLI::App& app, options& o) {
     limits.size("--min-rate", s.timeouts.rate_min,
                 "per second: bodies and answers get the time that they take at this rate in "
                 "addition to their timeout");
+}
+
+// Returns what is wrong with a host; "" if nothing is.
+std::string refuse_other_than_host(const std::string& text) {
+    try {
+        (void)coppice::http::allowed_hosts({text});
+        return "";
+    } catch (const std::invalid_argument& e) {
+        return e.what();
+    }
+}
+
+// Refusals of whole requests, by host, client, and load.
+void add_refusals(CLI::App& app, options& o) {
+    flag_group refusals(app, "Limits");
+    refusals.add(app.add_option("--hosts", o.hosts,
+                                "hosts that are served, like example.org, *.example.org or "
+                                "[::1]:8080; others: 421; all by default")
+                     ->type_name("HOST")
+                     ->check(refuse_other_than_host));
+    CLI::Option* const rate = refusals.count(
+        "--rate-limit", o.rate,
+        "requests per second of one address; beyond this: 429; no limit by default", 1'000'000'000);
+    refusals
+        .count("--rate-burst", o.rate_burst,
+               "requests of one address at once; by default twice the above", 1u << 30)
+        ->needs(rate);
+    refusals.add(app.add_option("--rate-exempt", o.rate_exempt, "addresses without that limit")
+                     ->type_name("BLOCK")
+                     ->check(refuse_other_than_block)
+                     ->needs(rate));
+    refusals.time("--shed-after", o.shed_after, duration(0),
+                  "requests that have waited for longer until their handler can begin: 503; 0 "
+                  "means no limit");
 }
 
 void add_timeouts(CLI::App& app, options& o) {
@@ -315,6 +372,7 @@ std::variant<options, int> parse(int argc, char** argv) {
     add_content(app, o);
     add_admin(app, o);
     add_limits(app, o);
+    add_refusals(app, o);
     add_timeouts(app, o);
     try {
         app.parse(argc, argv);

@@ -36,6 +36,11 @@ struct options {
     std::vector<std::string> cors;   // origins whose scripts may use the server; none: no CORS
     bool compress = false;           // compresses answers for clients that accept it
     bool workloads = true;           // serves /cpu, /io, /io-async, and /echo
+    std::vector<std::string> hosts;  // that are served; none: all
+    std::uint64_t rate = 0;          // requests per second of one address; 0: no limit
+    std::uint64_t rate_burst = 0;    // 0: twice the rate
+    std::vector<std::string> rate_exempt;    // blocks of addresses without that limit
+    std::chrono::nanoseconds shed_after{0};  // 0: no limit
     std::uint64_t workload_max = 0;  // how many of these at once; beyond this, 503; 0: no limit
     // Where /metrics, /livez, and /readyz are served instead; none: where all else is.
     std::optional<std::uint16_t> admin_port;

@@ -144,6 +144,23 @@ std::string about(const world& w, const options& o) {
            "\",\"processors\":" + std::to_string(std::thread::hardware_concurrency());
 }
 
+// Refusals come first: they cost the least.
+void add_refusals(http::router& routes, world& w, const options& o) {
+    if (!o.hosts.empty()) routes.use(std::make_shared<http::allowed_hosts>(o.hosts));
+    if (o.rate != 0) {
+        http::rate_limit_options limit;
+        limit.per_second = static_cast<double>(o.rate);
+        limit.burst = static_cast<std::size_t>(o.rate_burst != 0 ? o.rate_burst : 2 * o.rate);
+        for (const std::string& block : o.rate_exempt) limit.exempt.add(block);
+        w.rate = std::make_shared<http::rate_limit>(std::move(limit));
+        routes.use(w.rate);
+    }
+    if (o.shed_after != std::chrono::nanoseconds(0)) {
+        w.shedding.emplace(o.shed_after);
+        routes.use(*w.shedding);
+    }
+}
+
 // The page at /, and what it requests twice a second. The page's own requests are counted
 // separately.
 void add_page(http::router& routes, world& w, const options& o) {
@@ -198,6 +215,7 @@ std::shared_ptr<const http::files> open_files(const options& o) {
 
 http::router make_routes(world& w, const options& o) {
     http::router routes;
+    add_refusals(routes, w, o);
     if (!o.cors.empty()) routes.use(http::cors({.origins = o.cors}));
     if (o.compress) routes.use(http::compression());
     add_page(routes, w, o);

@@ -4,6 +4,7 @@
 #include "live.hpp"
 #include "options.hpp"
 
+#include <coppice/http/admission.hpp>
 #include <coppice/http/files.hpp>
 #include <coppice/http/server.hpp>
 
@@ -40,7 +41,10 @@ private:
 struct world {
     served_files files;  // empty: no files are served
     const coppice::http::server* server = nullptr;
+    const coppice::http::access_log* log = nullptr;  // nullptr: none
     std::unique_ptr<live_board> board;
+    std::shared_ptr<const coppice::http::rate_limit> rate;  // nullptr: none
+    std::optional<coppice::http::load_shedding> shedding;
     std::deque<route_count> routes;  // filled by make_routes()
     // True once a drain was asked for. Written by the thread that takes signals, read by handlers;
     // nothing depends on its order.

@@ -3,6 +3,7 @@
 
 #include <coppice/http/access_log.hpp>
 #include <coppice/http/address_set.hpp>
+#include <coppice/http/admission.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/client.hpp>
 #include <coppice/http/client_message.hpp>
@@ -28,6 +29,7 @@
 #include <coppice/http/router.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/http/server_options.hpp>
+#include <coppice/http/trace_context.hpp>
 #include <coppice/http/uri.hpp>
 #include <coppice/http/url.hpp>
 #include <coppice/http/websocket.hpp>

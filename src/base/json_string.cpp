@@ -31,9 +31,9 @@ std::size_t character_bytes(std::string_view text) noexcept {
 
 }  // namespace
 
-std::string json_string(std::string_view text) {
+void append_json_string(std::string_view text, std::string& out) {
     constexpr std::string_view digits = "0123456789abcdef";
-    std::string out = "\"";
+    out += '"';
     while (!text.empty()) {
         const std::size_t bytes = character_bytes(text);
         const auto first = static_cast<unsigned char>(text.front());
@@ -47,7 +47,13 @@ std::string json_string(std::string_view text) {
         }
         text.remove_prefix(bytes == 0 ? 1 : bytes);
     }
-    return out += '"';
+    out += '"';
+}
+
+std::string json_string(std::string_view text) {
+    std::string out;
+    append_json_string(text, out);
+    return out;
 }
 
 }  // namespace coppice::internal

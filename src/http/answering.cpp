@@ -46,8 +46,10 @@ constexpr std::size_t output_bytes_max = 64 * 1024;
 // This is the only way from one request to the next.
 connection::step connection::settle(exchange& e, step s) {
     if (s != step::answered) return s;
-    if (e.more) [[unlikely]]
+    if (e.more) [[unlikely]] {
         e.trailers.clear();
+        e.marks.forget();
+    }
     if (!e.end.is_known()) [[unlikely]]
         return e.closing ? step::last : step::drop;
     if (e.end.is_in_rest()) [[unlikely]] {
@@ -98,6 +100,7 @@ connection::step connection::admit(exchange& e) {
         return finish(e, call(e, h, r), r);
     }
     if (!begin_away(e)) return step::gone;
+    const route_flight flight(loop_.counts_of(e.match));
     response made = call(e, h, r);
     if (!e.right.end()) return step::gone;
     return finish(e, std::move(made), r);
@@ -165,6 +168,8 @@ serialize_options connection::framing(exchange& e, const response& r, const requ
     how.head_only = head != nullptr && head->verb() == method::head;
     how.minor_version = head == nullptr ? 1 : head->minor_version();
     how.date = date_for(e);
+    if (loop_.options.send_request_id && !r.find("X-Request-Id")) [[unlikely]]
+        how.request_id = e.marks.id(head);
     if (r.source() != nullptr) [[unlikely]] {
         how.length = r.source()->length();
         how.unframed = !how.length && (how.minor_version == 0 || is_stream_);
@@ -211,6 +216,8 @@ void connection::note(exchange& e, int status, std::uint64_t body_bytes, const r
         e.latest = {status, 0};
     }
     ++e.latest.count;
+    if (loop_.by_route != nullptr) [[unlikely]]
+        count_route(e, status, head);
     if (loop_.options.access_log != nullptr) [[unlikely]]
         log(e, status, body_bytes, head);
 }

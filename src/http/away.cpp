@@ -24,7 +24,8 @@ void connection::prepare_departure(exchange& e) {
 // meanwhile.
 bool connection::begin_away(exchange& e) noexcept {
     if (std::exchange(e.departing, false)) return e.right.begin_first();
-    e.origin.deadline = saturating_add(loop_.context.now(), loop_.options.timeouts.handler);
+    e.origin.arrived = loop_.context.now();  // the answer before it was waited for
+    e.origin.deadline = saturating_add(e.origin.arrived, loop_.options.timeouts.handler);
     return e.right.begin(e.output.empty(), e.origin.deadline);
 }
 

@@ -122,6 +122,8 @@ public:
     }
     // Returns the proxies that the server trusts. Threads: any.
     const forwarding& trusted() const noexcept { return loop_.options.forwarding; }
+    // Returns what numbers requests. Threads: any.
+    mark_source& marks() const noexcept { return loop_.shared.marks; }
     time_point idle_until() const noexcept { return idle_until_; }
     // Makes the connection wait for requests as an idle one, from now on.
     void become_idle() noexcept;
@@ -310,6 +312,8 @@ private:
     void put(exchange& e, const response& r, const request_head* head);
     std::string_view date_for(const exchange& e) noexcept;
     void note(exchange& e, int status, std::uint64_t body_bytes, const request_head* head);
+    [[gnu::cold, gnu::noinline]] void count_route(const exchange& e, int status,
+                                                  const request_head* head) noexcept;
 
     // refusing.cpp: answers that need no handler.
     std::optional<response> answer_without_handler(exchange& e, const request& r);

@@ -105,7 +105,10 @@ task<bool> connection::converse(exchange& e, step s) {
                     s = step::gone;
                     if (!socket_.is_open() || e.given_up) break;
                 }
-                if (!away_) end_run(e);
+                if (!away_) {
+                    end_run(e);
+                    e.origin.arrived = loop_.context.turn_time();
+                }
                 s = advance(e);
         }
     }

@@ -7,6 +7,7 @@
 
 #include "budget.hpp"
 #include "request_end.hpp"
+#include "request_marks.hpp"
 
 #include <array>
 #include <coroutine>
@@ -137,7 +138,7 @@ class peer_address {
 public:
     explicit peer_address(exchange& of) noexcept : of_(of) {}
     io::endpoint get() noexcept;
-    bool is_secure() const noexcept;  // the client's connection, which has the exchange
+    bool is_secure() const noexcept;             // the client's connection, which has the exchange
     const forwarding& trusted() const noexcept;  // the server's proxies
     // Forgets the address, for the next connection.
     void forget() noexcept { known_ = false; }
@@ -165,6 +166,7 @@ struct alignas(64) exchange : io::timer_entry {
     exchange(const limits& l, byte_budget& b, void (*expired)(timer_entry*) noexcept) noexcept
         : timer_entry(expired), parser(l), budget(b) {
         origin.peer = &address;
+        origin.marks = &marks;
     }
     // Prepares for the next batch, which may have been read ahead.
     void clear() noexcept;
@@ -220,6 +222,7 @@ struct alignas(64) exchange : io::timer_entry {
     bool out_of_room = false;         // the last reservation did not fit into the budget
     byte_budget& budget;
     peer_address address{*this};
+    request_marks marks{*this};
     std::string rest;
     std::string trailers;
     std::string log;   // log lines of the answers in `output`

@@ -66,6 +66,7 @@ task<connection::step> connection::run_handler(exchange& e) {
     e.origin.pool = loop_.on_pool(h) ? loop_.shared.pool : nullptr;
     step reached = step::gone;
     {
+        const route_flight flight(loop_.counts_of(e.match));
         request r(e.parser.head(), e.body, e.match.parameters, &e.origin);
         std::optional<response> made;
         std::exception_ptr error;
@@ -112,6 +113,7 @@ task<connection::step> connection::run_reading_handler(exchange& e) {
     e.origin.pool = loop_.on_pool(*e.match.handler) ? loop_.shared.pool : nullptr;
     step reached = step::gone;
     {
+        const route_flight flight(loop_.counts_of(e.match));
         request r(e.parser.head(), {}, e.match.parameters, &e.origin);
         std::optional<response> made;
         std::exception_ptr error;

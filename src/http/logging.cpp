@@ -1,6 +1,9 @@
 // Lines of the access log: made by connections, handed over by loops.
 #include "connection.hpp"
+#include "log_line.hpp"
 
+#include <arpa/inet.h>
+#include <array>
 #include <charconv>
 #include <new>
 
@@ -13,47 +16,53 @@ namespace {
 constexpr std::size_t log_bytes = 32 * 1024;  // handed over at once
 constexpr duration log_delay = std::chrono::milliseconds(100);
 
+// Appends what endpoint::to_string() returns, without its allocation.
+void append_endpoint(const io::endpoint& at, std::string& out) {
+    std::array<char, INET6_ADDRSTRLEN> text;
+    const bool v6 = at.is_v6();
+    if (!v6 && !at.is_v4()) {
+        out += at.to_string();
+        return;
+    }
+    const void* const address =
+        v6 ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6*>(at.data())->sin6_addr)
+           : &reinterpret_cast<const sockaddr_in*>(at.data())->sin_addr;
+    ::inet_ntop(at.family(), address, text.data(), text.size());
+    std::array<char, 5> port;
+    const char* const end = std::to_chars(port.begin(), port.end(), at.port()).ptr;
+    out.append(v6 ? "[" : "").append(text.data()).append(v6 ? "]:" : ":");
+    out.append(port.cbegin(), end);
+}
+
 }  // namespace
 
-// See access_log.hpp for the format.
+// See access_log.hpp for the formats.
 void connection::log(exchange& e, int status, std::uint64_t body_bytes, const request_head* head) {
     e.more = true;
     // Behind a proxy, each request of a connection may have a client of its own.
     if (e.peer.empty() || !loop_.options.forwarding.from.empty()) {
-        e.peer = request(e.parser.head(), {}, {}, &e.origin).peer().to_string();
+        e.peer.clear();
+        // What is no request says nothing of its client.
+        const io::endpoint client =
+            head == nullptr ? e.address.get() : request(*head, {}, {}, &e.origin).peer();
+        append_endpoint(client, e.peer);
     }
-    const std::string_view date = date_for(e);  // Sat, 21 Nov 2026 10:05:50 GMT
-    e.log.append(e.peer).append(" [").append(date.substr(5, 2)).append("/");
-    e.log.append(date.substr(8, 3)).append("/").append(date.substr(12, 4)).append(":");
-    e.log.append(date.substr(17, 8)).append(" +0000] \"");
-    if (head == nullptr) {
-        e.log.append("-");
-    } else {
-        // The parser has rejected quotes and control bytes.
-        e.log.append(head->method_text()).append(" ").append(head->target());
-        if (is_stream_) {
-            e.log.append(" HTTP/2.0");
-        } else {
-            e.log.append(head->minor_version() == 0 ? " HTTP/1.0" : " HTTP/1.1");
-        }
-    }
-    char numbers[64];
-    char* at = numbers;
-    const auto number = [&](std::uint64_t value) {
-        *at++ = ' ';
-        at = std::to_chars(at, numbers + sizeof numbers, value).ptr;
-    };
-    number(static_cast<std::uint64_t>(status));
-    number(body_bytes);
     const duration taken = loop_.context.now() - e.began;
-    const auto microseconds = static_cast<std::uint64_t>(taken.count()) / 1000;
-    number(microseconds / 1'000'000);
-    *at++ = '.';
-    for (std::uint64_t digit = 100'000; digit != 0; digit /= 10) {
-        *at++ = static_cast<char>('0' + microseconds / digit % 10);
+    log_line line{.client = e.peer,
+                  .date = date_for(e),
+                  .head = head,
+                  .protocol = is_stream_ ? "HTTP/2.0" : "HTTP/1.1",
+                  .status = status,
+                  .body_bytes = body_bytes,
+                  .microseconds = static_cast<std::uint64_t>(taken.count()) / 1000};
+    if (head != nullptr && head->minor_version() == 0) line.protocol = "HTTP/1.0";
+    const access_log_format format = loop_.options.access_log_format;
+    if (have_marks(format)) {
+        line.id = e.marks.id(head);
+        line.trace = e.marks.trace(head);
+        line.parent = e.marks.parent(head);
     }
-    *at++ = '\n';
-    e.log.append("\"").append(numbers, static_cast<std::size_t>(at - numbers));
+    append_log_line(line, format, e.log);
 }
 
 void serving_loop::log(std::string& lines) noexcept {

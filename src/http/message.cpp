@@ -185,8 +185,8 @@ void append(const response& answer, const serialize_options& options, std::strin
     // the string first would write its bytes twice.
     constexpr std::size_t constants = 256;  // more bytes than all literals and numbers below
     char small[1024];
-    const std::size_t most = constants + options.date.size() + answer.content_type().size() +
-                             answer.fields().size() + body.size();
+    const std::size_t most = constants + options.date.size() + options.request_id.size() +
+                             answer.content_type().size() + answer.fields().size() + body.size();
     const bool is_small = most <= sizeof small;
     char* const begin = is_small ? small : grow(out, most);
 
@@ -197,6 +197,8 @@ void append(const response& answer, const serialize_options& options, std::strin
         to = status_line(to, answer.status());
     }
     if (!options.date.empty()) to << "\r\nDate: " << options.date;
+    if (!options.request_id.empty()) [[unlikely]]
+        to << "\r\nX-Request-Id: " << options.request_id;
     const answer_content content = content_of(answer.status());
     if (content == answer_content::any) [[likely]] {
         if (!answer.content_type().empty()) to << "\r\nContent-Type: " << answer.content_type();

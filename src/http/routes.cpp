@@ -83,14 +83,18 @@ void router::add_to(std::size_t scope, std::optional<method> verb, std::string_v
             h.put_behind(s.chain, !s.chain.tasks.empty());
         }
     }
+    h.route_ = names_.size();
     scope_of_.push_back(scope);
     scope_exit undo([&] { scope_of_.pop_back(); });
+    names_.push_back({verb ? std::string(to_string(*verb)) : "*", std::string(pattern)});
+    scope_exit undo_name([&] { names_.pop_back(); });
     if (verb) {
         routes_.add(*verb, pattern, std::move(h));
     } else {
         routes_.add_any(pattern, std::move(h));
     }
     undo.dismiss();
+    undo_name.dismiss();
     wants_pool_ = wants_pool_ || pool;
 }
 

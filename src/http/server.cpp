@@ -264,7 +264,13 @@ void server::drain_on(std::initializer_list<int> signals, duration hard_stop,
 
 server_statistics server::statistics() const {
     server_statistics s;
+    if (shared_->serving.options.route_metrics) {
+        for (const route_name& name : shared_->serving.routes.names())
+            s.routes.push_back({.name = name});
+        s.routes.emplace_back();
+    }
     for (const auto& l : shared_->loops) {
+        l->add_route_counts(s.routes);
         const loop_counts& c = l->counts;
         // Read before `accepted`, so that it never exceeds it.
         const std::uint64_t closed = c.closed.read();

@@ -27,6 +27,7 @@ serving_loop::serving_loop(serving_shared& s)
       context(s.options.simulation != nullptr ? io::context(*s.options.simulation)
                                               : io::context(s.options.backend)) {
     exchanges.reserve(spare_exchanges_max);
+    if (options.route_metrics) by_route.reset(new route_counts[routes.names().size() + 1]);
     if (!simulated) (void)reserve.take();
 }
 
@@ -78,6 +79,7 @@ void exchange::clear() noexcept {
     room = reserved_output = 0;
     out_of_room = false;
     address.forget();
+    marks.forget();
     parser.reset();
     streamed.reset();
     end = {};

@@ -40,6 +40,30 @@ struct loop_counts {
     trace::histogram latency;
 };
 
+// The counts of one route on one loop. Written by the loop and by threads of the pool; nothing
+// depends on their order.
+struct route_counts {
+    std::array<atomic<std::uint64_t>, 5> by_class{};
+    // The last one counts what is longer than all bounds.
+    std::array<atomic<std::uint64_t>, route_statistics::bounds + 1> latency{};
+    atomic<std::uint64_t> latency_sum{0};
+    atomic<std::uint64_t> in_flight{0};
+};
+
+// A request in flight, in the counts of its route. nullptr: it is not counted.
+class route_flight : immovable {
+public:
+    explicit route_flight(route_counts* of) noexcept : of_(of) {
+        if (of_ != nullptr) of_->in_flight.fetch_add(1, relaxed);  // relaxed: a count
+    }
+    ~route_flight() {
+        if (of_ != nullptr) of_->in_flight.fetch_sub(1, relaxed);  // relaxed: a count
+    }
+
+private:
+    route_counts* const of_;
+};
+
 struct connection_list;  // the tag of a loop's list
 struct serving_loop;
 
@@ -58,6 +82,7 @@ struct serving_shared {
     atomic<std::size_t> open_connections{0};  // of all loops; nothing depends on its order
     address_counts addresses;
     byte_budget budget;
+    mark_source marks{options.simulation != nullptr};
     const address_limit per_address;
     std::vector<serving_loop*> loops;  // complete before any of them runs
     // Waits until the drain has ended on all loops. The last loop to end posts it to the first
@@ -127,6 +152,16 @@ struct serving_loop : immovable {
         return on_pool(h) ? execution::internal::team_of(shared.pool->get_scheduler()) : nullptr;
     }
 
+    // Returns the counts of the route that a request has matched; nullptr: they are not wanted.
+    route_counts* counts_of(const route_match<handler>& match) const noexcept {
+        if (by_route == nullptr) [[likely]]
+            return nullptr;
+        const bool found = match.status == match_status::found;
+        return &by_route[found ? match.handler->route() : routes.names().size()];
+    }
+    // Adds the counts of each route to `sums`, which has one more element than there are routes.
+    void add_route_counts(std::vector<route_statistics>& sums) const noexcept;
+
     // Closes idle connections, and gives the others until `hard_stop` has passed.
     void begin_drain(duration hard_stop) noexcept;
     // Ends the remaining connections now.
@@ -149,6 +184,8 @@ struct serving_loop : immovable {
     inplace_stop_source drain_source;  // requested when `draining` becomes true
     bool drained = false;
     loop_counts counts;
+    // By route; the last one is for what no route answers. nullptr: routes are not counted.
+    std::unique_ptr<route_counts[]> by_route;
     shed_request shed_for_others{*this};
     reserve_descriptor reserve;
     // What send_soon() has collected. Sends it when the ring has reported all its events.

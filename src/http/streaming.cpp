@@ -141,6 +141,7 @@ task<connection::step> connection::send_stream(exchange& e) {
     }
     if (!e.stop) begin_run(e);
     run_untimed();
+    const route_flight flight(loop_.counts_of(e.match));
     outgoing_body out(*this, e, how.chunked, how.length);
     std::exception_ptr error;
     std::optional<bool> whole;

@@ -72,6 +72,11 @@ TEST(serve_flags, bad_values_get_a_message_on_stderr_and_exit_2) {
                                 {"--cors", "https://a/"},
                                 {"--cors", "a.example"},
                                 {"--no-workloads", "--workload-limit", "1"},
+                                {"--hosts", "http://a"},
+                                {"--rate-burst", "1"},
+                                {"--rate-limit", "0"},
+                                {"--access-log-format", "json"},
+                                {"--access-log", "-", "--access-log-format", "xml"},
                                 {"--max-fields", "101"},
                                 {"--max-fields", "0"}};
     for (const std::string& flag : sizes) {
@@ -270,6 +275,36 @@ TEST(serve_flags, compress_compresses_text_for_clients_that_accept_it) {
     served plain({});
     EXPECT_EQ(answer_to(plain, request("/", "Accept-Encoding: gzip\r\n")).find("Content-Encoding"),
               std::string::npos);
+}
+
+TEST(serve_flags, hosts_and_rates_refuse_what_is_not_wanted) {
+    served s({"--hosts", "a", "--rate-limit", "1", "--rate-burst", "4", "--request-id"});
+    EXPECT_TRUE(has_status(answer_to(s, "GET / HTTP/1.1\r\nHost: b\r\n\r\n"), 421));
+    std::string all;
+    for (int i = 0; i != 9; ++i) all += request("/plaintext");
+    client c(s.port());
+    c.send(all + request("/plaintext", "Connection: close\r\n"));
+    const std::string answers = c.receive_all();
+    EXPECT_NE(answers.find("HTTP/1.1 200 "), answers.npos) << answers;
+    EXPECT_NE(answers.find("\r\nX-Request-Id: "), answers.npos) << answers;
+    EXPECT_NE(answers.find("HTTP/1.1 429 "), answers.npos) << answers;
+}
+
+TEST(serve_flags, metrics_count_by_route_and_what_is_refused) {
+    served s({"--rate-limit", "1", "--rate-exempt", "127.0.0.0/8", "--shed-after", "10s",
+              "--route-metrics"});
+    for (int i = 0; i != 10; ++i) EXPECT_TRUE(has_status(s.get("/plaintext"), 200));
+    EXPECT_TRUE(has_status(s.get("/none/1"), 404));
+    const std::string metrics = s.get("/metrics");
+    for (const char* const series :
+         {"\ncoppice_http_rate_limited_total 0\n", "\ncoppice_http_shed_requests_total 0\n",
+          "route_requests_total{method=\"GET\",route=\"/plaintext\",class=\"2xx\"} 10\n",
+          "route_requests_total{method=\"\",route=\"\",class=\"4xx\"} 1\n",
+          "route_in_flight{method=\"GET\",route=\"/plaintext\"} 0\n",
+          "route_duration_seconds_bucket{method=\"GET\",route=\"/plaintext\",le=\"+Inf\"} 10\n",
+          "route_duration_seconds_count{method=\"GET\",route=\"/plaintext\"} 10\n"}) {
+        EXPECT_NE(metrics.find(series), metrics.npos) << series << "\nin\n" << metrics;
+    }
 }
 
 }  // namespace

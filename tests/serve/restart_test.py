@@ -87,6 +87,32 @@ def refuses(server, environment, text):
     assert ended.returncode == 2 and text in ended.stderr, ended
 
 
+def watch(server, manager):
+    """Checks that a server which is watched says that it is well, and not while its loop hangs."""
+    environment = dict(os.environ, WATCHDOG_USEC="100000",
+                       NOTIFY_SOCKET=manager.getsockname().decode().replace("\0", "@"))
+    process = subprocess.Popen([server, "--port", "0", "--model", "single"], env=environment,
+                               stdout=subprocess.PIPE)
+    port = int(process.stdout.readline().rsplit(b":", 1)[1])
+    for _ in range(3):
+        wait_for(manager, b"WATCHDOG=1")
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as s:
+        s.sendall(b"GET /io?ms=2000 HTTP/1.1\r\nHost: a\r\n\r\n")  # holds the only loop
+        s.recv(4096)
+    beats = 0
+    manager.setblocking(False)
+    try:
+        while True:
+            beats += manager.recv(4096) == b"WATCHDOG=1"
+    except BlockingIOError:
+        manager.settimeout(PATIENCE)
+    # In two seconds a server that only counts would have said it 40 times.
+    assert beats < 20, beats
+    wait_for(manager, b"WATCHDOG=1")
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(PATIENCE) == 0, "a server did not drain"
+
+
 def main():
     server = sys.argv[1]
     while os.open("/dev/null", os.O_RDONLY) < 3:  # 3 is what the servers get
@@ -119,6 +145,7 @@ def main():
         running.send_signal(signal.SIGTERM)
         assert running.wait(PATIENCE) == 0, "a server did not drain"
     assert not load.failures, load.failures[:5]
+    watch(server, manager)
     refuses(server, {"LISTEN_FDS": "x"}, b"LISTEN_FDS is 'x'")
     refuses(server, {"LISTEN_FDS": "1"}, b"descriptor 3 is no open socket")
     print("%d requests in %d restarts, none failed" % (sum(load.done), RESTARTS + 1))

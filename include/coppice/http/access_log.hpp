@@ -8,11 +8,8 @@
 // Rotation: rename the file, then call reopen(). The thread continues with a new file of that name
 // between two batches, so each line is in exactly one of the files, whole.
 //
-// A line has the client's address, the time, the request line, the status, the bytes of the body,
-// and the seconds from the request's bytes to its answer. Tests read lines, so the format is
-// stable:
-//
-//   127.0.0.1:40312 [21/Nov/2026:10:05:50 +0000] "GET /plaintext HTTP/1.1" 200 13 0.000042
+// server_options::access_log_format chooses the lines; see access_log_format. What a client sends
+// cannot end a line or a field of it, in any format.
 
 #include <coppice/base/lifetime.hpp>
 
@@ -25,6 +22,24 @@
 #include <thread>
 
 namespace coppice::http {
+
+// What a line is. Programs read lines, so the formats are stable. `seconds` are those from the
+// request's bytes to its answer; bytes that are not a request have "-" or null for what only a
+// request has.
+//
+//   plain     the client's address and port, the time, the request line, the status, the bytes of
+//             the body, and the seconds:
+//             127.0.0.1:40312 [21/Nov/2026:10:05:50 +0000] "GET /a HTTP/1.1" 200 13 0.000042
+//   combined  Apache's: without the port, "-" for 0 bytes, then Referer and User-Agent. A quote or
+//             a backslash has a backslash before it, other bytes than visible ASCII are \xHH:
+//             127.0.0.1 - - [21/Nov/2026:10:05:50 +0000] "GET /a HTTP/1.1" 200 13 "-" "curl/8.5.0"
+//   traced    combined, then request::id(), the traceparent of request::trace(), and the seconds:
+//             ... "-" "curl/8.5.0" 5e6f...01 00-4bf9...36-00f0...b7-01 0.000042
+//   json      an object in one line. Its members, in this order: time (RFC 3339), client, port,
+//             method, target, protocol, host, status, bytes, seconds, referer, user_agent,
+//             request_id, traceparent, parent_span (of the client's traceparent). A member without
+//             a value is null. Bytes that are not UTF-8 are U+FFFD.
+enum class access_log_format : unsigned char { plain, combined, traced, json };
 
 // Writes lines to a file on its own thread. Threads: any. Lifetime: outlives the servers that use
 // it; the destructor writes what has been handed over, and joins the thread.

@@ -7,6 +7,7 @@
 #include <coppice/task/task.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -102,6 +103,8 @@ public:
     bool starts_early() const noexcept { return starts_early_; }
     // Returns the filters of its group, or nullptr if it has none.
     const internal::filter_chain* chain() const noexcept { return chain_; }
+    // Returns its place in router::names().
+    std::size_t route() const noexcept { return route_; }
     // Answers the request on this thread. Errors: what the handler throws.
     response answer(request& r) const { return callable_->answer(r); }
     // Runs the filters of its group that are tasks, and then the handler.
@@ -118,6 +121,7 @@ private:
 
     std::unique_ptr<internal::answerer> callable_;
     const internal::filter_chain* chain_ = nullptr;
+    std::size_t route_ = 0;
     handler_needs needs_;
     bool starts_early_ = false;
     bool behind_tasks_ = false;

@@ -19,6 +19,7 @@ struct serialize_options {
     // the request's; a 1.0 client must be told that it may keep the connection
     int minor_version = 1;
     std::string_view date = {};                // IMF-fixdate, see date_cache; "": no Date field
+    std::string_view request_id = {};          // the value of X-Request-Id; "": no such field
     std::optional<std::uint64_t> length = {};  // of a body that is not in the response
     bool chunked = false;                      // write Transfer-Encoding instead of Content-Length
     bool unframed = false;  // write neither: the end of the connection ends the body

@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -111,6 +112,12 @@ private:
 
 }  // namespace internal
 
+// A route, as it was added.
+struct route_name {
+    std::string method;   // "GET"; "*" for those of any()
+    std::string pattern;  // with the prefixes of its groups
+};
+
 // Collects handlers before a server starts. Patterns: see above. Threads: one at a time until the
 // server starts; then match() on any.
 class router : public internal::route_adder<router, router&> {
@@ -123,6 +130,8 @@ public:
     // Returns true if a handler was declared with offload().
     bool wants_pool() const noexcept { return wants_pool_; }
 
+    // Returns the routes in the order in which they were added.
+    const std::vector<route_name>& names() const noexcept { return names_; }
     // Returns the handler for a request, or why there is none. Lifetime: `path` and this router
     // outlive the result.
     internal::route_match<handler> match(method verb, std::string_view path) const noexcept {
@@ -159,6 +168,7 @@ private:
     std::vector<std::unique_ptr<internal::route_scope>> scopes_;
     internal::route_table<handler> routes_;
     std::vector<std::size_t> scope_of_;  // by route
+    std::vector<route_name> names_;      // by route
     std::vector<std::shared_ptr<const filter>> filters_;
     bool wants_pool_ = false;
     bool has_filters_ = false;

@@ -43,6 +43,22 @@
 
 namespace coppice::http {
 
+// What the requests to one route have come to.
+struct route_statistics {
+    static constexpr std::size_t bounds = 24;
+
+    // The latency in microseconds that the answers of latency_up_to[i] do not exceed: 1, 2, 4, to
+    // 2^23, which is 8.4 seconds.
+    static constexpr std::uint64_t bound(std::size_t i) noexcept { return std::uint64_t{1} << i; }
+
+    route_name name;  // "" and "" for what no route answers: 404, 405, 400, and OPTIONS
+    std::array<std::uint64_t, 5> by_class{};  // answers: 1xx, 2xx, 3xx, 4xx, 5xx
+    // Requests whose handler is awaited or runs on the pool, or whose body is being produced.
+    std::uint64_t in_flight = 0;
+    std::array<std::uint64_t, bounds> latency_up_to{};  // answers; each includes those before it
+    std::uint64_t latency_sum = 0;  // nanoseconds, from requests' bytes to answers
+};
+
 // What a server has done so far, summed over its loops. While the server runs, the values are
 // recent rather than exact.
 struct server_statistics {
@@ -64,6 +80,7 @@ struct server_statistics {
     std::uint64_t bytes_sent = 0;      // to clients
     std::array<std::uint64_t, 500> by_status{};  // answers with status 100 + index
     std::vector<loop> loops;                     // one for each thread that has a loop
+    std::vector<route_statistics> routes;        // only with server_options::route_metrics
     trace::histogram_snapshot latency;  // nanoseconds, from a request's bytes to its answer's write
 };
 

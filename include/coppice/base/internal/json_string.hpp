@@ -11,5 +11,7 @@ namespace coppice::internal {
 // Returns the text as a JSON string, with its quotes (RFC 8259 section 7). Bytes that are not UTF-8
 // become U+FFFD. Threads: any. Errors: std::bad_alloc. Cost: allocates the result.
 std::string json_string(std::string_view text);
+// Appends that to `out`. Cost: no allocation if `out` has the capacity.
+void append_json_string(std::string_view text, std::string& out);
 
 }  // namespace coppice::internal

@@ -18,6 +18,7 @@ class context;
 namespace coppice::http {
 class body_reader;
 class peer_address;
+class request_marks;
 }  // namespace coppice::http
 
 namespace coppice::http::internal {
@@ -28,9 +29,11 @@ struct request_origin {
     int connection = -1;          // its file descriptor
     inplace_stop_token stop;      // requested when the client is gone or the deadline has passed
     time_point deadline = time_point::max();
+    time_point arrived{};                   // when its last byte was seen; see queued()
     body_reader* body = nullptr;            // only for handlers declared with read_body()
     const std::string* trailers = nullptr;  // the field lines after a chunked body
     peer_address* peer = nullptr;           // the client's
+    request_marks* marks = nullptr;         // its id, and its place in a trace
     thread_pool* pool = nullptr;            // where its handler runs; nullptr: on the loop
 };
 

@@ -1,0 +1,127 @@
+// Filters that refuse requests, so that others are answered in time: by client, by route, by load.
+#pragma once
+// A rate_limit and allowed_hosts look at heads: they refuse before a body is received. The other
+// two are tasks around the handler, which cost its route a coroutine frame. Each may be used by
+// several routers and groups. It then counts for all of them together. Its clock is that of the
+// request's loop, so a simulation drives it.
+
+#include <coppice/base/clock.hpp>
+#include <coppice/http/address_set.hpp>
+#include <coppice/http/handler.hpp>
+#include <coppice/http/next.hpp>
+#include <coppice/io/endpoint.hpp>
+#include <coppice/task/task.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace coppice::http {
+
+// How many requests one client may make: `burst` at once, then `per_second`.
+struct rate_limit_options {
+    double per_second = 50;   // requests, in the long run
+    std::size_t burst = 100;  // requests at once, after a time without any
+    // Addresses that are remembered at once, 24 bytes each.
+    std::size_t addresses_max = 65'536;
+    // Addresses without a limit: probes of a balancer, and "unix", whose clients count as one.
+    address_set exempt = {};
+};
+
+// Refuses requests of clients that make too many, with 429 and Retry-After. A client is
+// request::peer(), so one that a trusted proxy names: an IPv4 address, or a /64 of IPv6. A client
+// that is refused does not lose more by asking again. If more clients ask than are remembered, the
+// limit forgets those that have the most left, so a client may get more than its rate, and never
+// less. Threads: any. Cost: a lock that few others share, no allocation; O(1) memory, allocated by
+// the constructor. Source: the generic cell rate algorithm, which is a bucket of `burst` tokens.
+class rate_limit final : public filter {
+public:
+    // Errors: std::invalid_argument for a rate that is not from 1e-6 to 1e9, and for a burst or a
+    // number of addresses that is not from 1 to 2^30; std::bad_alloc.
+    explicit rate_limit(rate_limit_options options);
+    ~rate_limit() override;
+
+    // Takes a token for the request's client. Misuse: a request that came from no server stops the
+    // process.
+    std::optional<response> before(const request& r) const override;
+    // Takes a token of the client's. Returns how long it has to wait for one: zero if it has got
+    // it.
+    internal::duration take(const io::endpoint& client, internal::time_point now) const noexcept;
+    // Returns how many requests were refused.
+    std::uint64_t refused() const noexcept;
+
+private:
+    struct table;
+    const address_set exempt_;
+    std::unique_ptr<table> table_;
+};
+
+// Lets at most this many requests be in a handler at once: from the beginning of the filters behind
+// this one to the answer, without the bytes of a streamed body. The others get 503 and Retry-After
+// at once. Copies count together. Threads: any.
+class concurrency_limit {
+public:
+    // Errors: std::invalid_argument for a limit of 0.
+    explicit concurrency_limit(std::size_t in_flight_max,
+                               std::chrono::seconds retry_after = std::chrono::seconds(1));
+
+    // Filters a request; see next.hpp. A stop ends what it awaits, the handler.
+    task<response> operator()(request& r, next_handler next) const;
+    // Return how many requests are in a handler now, and how many were refused.
+    std::size_t in_flight() const noexcept;
+    std::uint64_t refused() const noexcept;
+
+private:
+    struct state;
+    std::shared_ptr<state> state_;
+};
+
+// Refuses requests that have waited for longer than this until their handler can begin
+// (request::queued()), with 503 and Retry-After. A server that is asked for more than it can do
+// then answers what it can in time, instead of everything too late. What waits is the request of a
+// loop that is busy with others, or of a pool without a free thread. Copies count together.
+// Threads: any.
+class load_shedding {
+public:
+    // Makes a limit. A time below zero refuses every request.
+    explicit load_shedding(internal::duration queued_max = std::chrono::milliseconds(200),
+                           std::chrono::seconds retry_after = std::chrono::seconds(1));
+
+    // Filters a request; see next.hpp. A stop ends what it awaits, the handler.
+    task<response> operator()(request& r, next_handler next) const;
+    // Returns how many requests were refused.
+    std::uint64_t refused() const noexcept;
+
+private:
+    struct state;
+    std::shared_ptr<state> state_;
+};
+
+// Refuses requests for other hosts with 421 (RFC 9110 section 15.5.20), so that a page of another
+// site that has been led to this address (DNS rebinding) reaches no handler, and no handler makes a
+// link of a name that a client has invented. A host is "example.org"; "*.example.org" for every
+// name below it, but not itself; "192.0.2.1" or "[::1]" as clients write it. With ":8080" it is for
+// that port alone, else for any. Case is ignored. The target's authority, the field Host, and
+// HTTP/2's :authority all have to be allowed; a request of HTTP/1.0 without a host is not.
+// (HTTP/1.1 without Host, or with two, is 400 before any filter.) Threads: any. Cost: O(hosts), no
+// allocation.
+class allowed_hosts final : public filter {
+public:
+    // Errors: std::invalid_argument, which names the text, for other text, and for an
+    // empty list.
+    explicit allowed_hosts(std::vector<std::string> hosts);
+
+    std::optional<response> before(const request& r) const override;
+    // Returns true if the text, a host with or without a port, is allowed.
+    bool contains(std::string_view host) const noexcept;
+
+private:
+    std::vector<std::string> hosts_;
+};
+
+}  // namespace coppice::http

@@ -1,0 +1,262 @@
+// The filters of http/admission.hpp.
+#include <coppice/http/admission.hpp>
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/options.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/http/internal/scan.hpp>
+#include <coppice/io/context.hpp>
+
+#include "accepting.hpp"
+#include "request_marks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <mutex>
+#include <stdexcept>
+#include <utility>
+
+namespace coppice::http {
+
+using namespace internal;
+
+namespace {
+
+response refusal_for(int status, static_text why, std::uint64_t seconds) {
+    return response::status(status, why).add("Retry-After", std::to_string(seconds));
+}
+
+// Returns whole seconds, rounded up, and at least 1.
+std::uint64_t seconds_of(duration wait) noexcept {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(wait).count();
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(seconds, 1));
+}
+
+// Returns the port of a host, with its colon; "" if it has none.
+std::string_view port_part(std::string_view host) noexcept {
+    const std::size_t colon = host.rfind(':');
+    if (colon == host.npos || host.find(']', colon) != host.npos) return {};
+    return host.substr(colon);
+}
+
+bool is_host_of(std::string_view pattern, std::string_view host) noexcept {
+    const std::string_view wanted = port_part(pattern);
+    const std::string_view port = port_part(host);
+    if (!wanted.empty() && wanted != port) return false;
+    pattern.remove_suffix(wanted.size());
+    host.remove_suffix(port.size());
+    if (!pattern.starts_with("*.")) return equals_ignoring_case(pattern, host);
+    pattern.remove_prefix(1);
+    return host.size() > pattern.size() &&
+           equals_ignoring_case(pattern, host.substr(host.size() - pattern.size()));
+}
+
+bool is_pattern(std::string_view text) noexcept {
+    const std::string_view port = port_part(text);
+    text.remove_suffix(port.size());
+    if (text.starts_with("*.")) text.remove_prefix(2);
+    if (port == ":" || text.empty()) return false;
+    if (port.find_first_not_of("0123456789", 1) != port.npos && !port.empty()) return false;
+    const bool literal = text.starts_with('[') && text.ends_with(']');
+    if (literal) text = text.substr(1, text.size() - 2);
+    return std::ranges::all_of(text, [&](char c) {
+        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        return letter || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' ||
+               (literal && c == ':');
+    });
+}
+
+}  // namespace
+
+duration request::queued() const noexcept {
+    if (origin_ == nullptr || origin_->loop == nullptr) return duration::zero();
+    return std::max(origin_->loop->now() - origin_->arrived, duration::zero());
+}
+
+// ---- rate_limit --------------------------------------------------------------------------------
+
+// Sets of eight addresses, found by a hash that clients do not know. An address has the time at
+// which its bucket is full again: nothing else of a bucket has to be kept.
+struct rate_limit::table : immovable {
+    struct entry {
+        address_counts::address address{};
+        time_point full_at = time_point::min();  // min(): the entry is free
+    };
+    static constexpr std::size_t entries_of_set = 8;
+    static constexpr std::size_t locks_max = 64;
+    struct alignas(64) lock {
+        std::mutex mutex;
+    };
+    using set = std::array<entry, entries_of_set>;
+
+    explicit table(const rate_limit_options& o)
+        : interval(std::max<duration>(
+              duration(static_cast<duration::rep>(std::llround(1e9 / o.per_second))), duration(1))),
+          tolerance(interval * static_cast<duration::rep>(o.burst - 1)),
+          sets(std::bit_ceil(std::max<std::size_t>(o.addresses_max / entries_of_set, 1))) {
+        mark_source(false).fill<1>(key);
+    }
+    std::size_t set_of(const address_counts::address& a) const noexcept {
+        std::array<std::uint64_t, 2> words;
+        std::memcpy(words.data(), a.data(), sizeof words);
+        std::uint64_t secret = 0;
+        std::memcpy(&secret, key.data(), sizeof secret);
+        std::uint64_t hash = (words[0] ^ secret) * 0x9e3779b97f4a7c15;
+        hash = (hash ^ hash >> 32 ^ words[1]) * 0xbf58476d1ce4e5b9;
+        hash = (hash ^ hash >> 29 ^ secret) * 0x94d049bb133111eb;
+        return static_cast<std::size_t>(hash ^ hash >> 32) & (sets.size() - 1);
+    }
+
+    const duration interval;   // between two tokens
+    const duration tolerance;  // how far full_at may be ahead of a request that is let in
+    std::array<unsigned char, 8> key{};
+    std::vector<set> sets;
+    std::array<lock, locks_max> locks;
+    atomic<std::uint64_t> refused{0};  // nothing depends on its order
+};
+
+rate_limit::rate_limit(rate_limit_options o) : exempt_(std::move(o.exempt)) {
+    constexpr std::size_t most = std::size_t{1} << 30;
+    if (!(o.per_second >= 1e-6 && o.per_second <= 1e9)) {
+        throw std::invalid_argument("rate_limit_options::per_second must be 1e-6 to 1e9, got " +
+                                    std::to_string(o.per_second));
+    }
+    check_option("rate_limit_options::burst", o.burst, 1, most);
+    check_option("rate_limit_options::addresses_max", o.addresses_max, 1, most);
+    if (o.per_second < 1 && static_cast<double>(o.burst) / o.per_second > 1e9) {
+        throw std::invalid_argument("rate_limit_options: a full burst takes longer than 30 years");
+    }
+    table_ = std::make_unique<table>(o);
+}
+
+rate_limit::~rate_limit() = default;
+
+duration rate_limit::take(const io::endpoint& client, time_point now) const noexcept {
+    if (exempt_.contains(client)) return duration::zero();
+    const address_counts::address address = address_counts::of(client);
+    const std::size_t index = table_->set_of(address);
+    const std::lock_guard lock(table_->locks[index % table::locks_max].mutex);
+    table::set& set = table_->sets[index];
+    table::entry* found = &set.front();
+    for (table::entry& e : set) {
+        if (e.full_at != time_point::min() && e.address == address) {
+            found = &e;
+            break;
+        }
+        if (e.full_at < found->full_at) found = &e;
+    }
+    if (found->full_at == time_point::min() || found->address != address) {
+        *found = {address, now};
+    }
+    const time_point from = std::max(found->full_at, now);
+    if (from - now > table_->tolerance) {
+        // Relaxed: a count.
+        table_->refused.fetch_add(1, relaxed);
+        return from - now - table_->tolerance;
+    }
+    found->full_at = from + table_->interval;
+    return duration::zero();
+}
+
+std::optional<response> rate_limit::before(const request& r) const {
+    const duration wait = take(r.peer(), r.loop().now());
+    if (wait == duration::zero()) return std::nullopt;
+    return refusal_for(429, "too many requests from this address", seconds_of(wait));
+}
+
+std::uint64_t rate_limit::refused() const noexcept {
+    return table_->refused.load(relaxed);  // relaxed: a count
+}
+
+// ---- concurrency_limit -------------------------------------------------------------------------
+
+struct concurrency_limit::state : immovable {
+    state(std::size_t most, std::chrono::seconds later) noexcept
+        : in_flight_max(most), retry_after(seconds_of(later)) {}
+    const std::size_t in_flight_max;
+    const std::uint64_t retry_after;
+    // Nothing depends on the order of these counts.
+    atomic<std::size_t> in_flight{0};
+    atomic<std::uint64_t> refused{0};
+};
+
+concurrency_limit::concurrency_limit(std::size_t in_flight_max, std::chrono::seconds retry_after) {
+    if (in_flight_max == 0) {
+        throw std::invalid_argument("concurrency_limit: in_flight_max must be at least 1, got 0");
+    }
+    state_ = std::make_shared<state>(in_flight_max, retry_after);
+}
+
+task<response> concurrency_limit::operator()(request&, next_handler next) const {
+    state* const of = state_.get();
+    // Relaxed: a count. One that is refused for a moment counts too, so a limit may refuse early,
+    // but never lets in too many.
+    const bool fits = of->in_flight.fetch_add(1, relaxed) < of->in_flight_max;
+    const scope_exit leave([&]() noexcept { of->in_flight.fetch_sub(1, relaxed); });  // as above
+    if (!fits) {
+        of->refused.fetch_add(1, relaxed);  // relaxed: a count
+        co_return refusal_for(503, "too many of these requests are in flight", of->retry_after);
+    }
+    co_return co_await next();
+}
+
+std::size_t concurrency_limit::in_flight() const noexcept {
+    return state_->in_flight.load(relaxed);  // relaxed: a count
+}
+std::uint64_t concurrency_limit::refused() const noexcept {
+    return state_->refused.load(relaxed);  // relaxed: a count
+}
+
+// ---- load_shedding -----------------------------------------------------------------------------
+
+struct load_shedding::state : immovable {
+    state(duration most, std::chrono::seconds later) noexcept
+        : queued_max(most), retry_after(seconds_of(later)) {}
+    const duration queued_max;
+    const std::uint64_t retry_after;
+    atomic<std::uint64_t> refused{0};  // nothing depends on its order
+};
+
+load_shedding::load_shedding(duration queued_max, std::chrono::seconds retry_after)
+    : state_(std::make_shared<state>(queued_max, retry_after)) {}
+
+task<response> load_shedding::operator()(request& r, next_handler next) const {
+    if (r.queued() > state_->queued_max) {
+        state_->refused.fetch_add(1, relaxed);  // relaxed: a count
+        co_return refusal_for(503, "the server has too much to do", state_->retry_after);
+    }
+    co_return co_await next();
+}
+
+std::uint64_t load_shedding::refused() const noexcept {
+    return state_->refused.load(relaxed);  // relaxed: a count
+}
+
+// ---- allowed_hosts -----------------------------------------------------------------------------
+
+allowed_hosts::allowed_hosts(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {
+    if (hosts_.empty()) throw std::invalid_argument("allowed_hosts: the list has no host");
+    for (const std::string& h : hosts_) {
+        if (!is_pattern(h)) {
+            throw std::invalid_argument("allowed_hosts: '" + h +
+                                        "' is no host, like example.org, *.example.org, or "
+                                        "[::1]:8080");
+        }
+    }
+}
+
+bool allowed_hosts::contains(std::string_view host) const noexcept {
+    return std::ranges::any_of(hosts_, [&](const auto& h) { return is_host_of(h, host); });
+}
+
+std::optional<response> allowed_hosts::before(const request& r) const {
+    const std::string_view host = r.head().host();
+    const std::optional<std::string_view> field = r.find("Host");
+    if (!host.empty() && contains(host) && (!field || contains(*field))) return std::nullopt;
+    return response::status(421, "this server does not answer for that host");
+}
+
+}  // namespace coppice::http

@@ -1,0 +1,201 @@
+// http/admission.hpp: each filter refuses what is too much, and nothing else.
+#include <coppice/http/admission.hpp>
+#include <coppice/http/pause.hpp>
+#include <coppice/http/server.hpp>
+
+#include "allocations.hpp"
+#include "answered.hpp"
+#include "raw_peer.hpp"
+#include "served_world.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstddef>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace {
+
+using namespace coppice;
+using namespace coppice::test;
+using namespace std::chrono_literals;
+using http::request;
+using http::response;
+
+TEST(rate_limit, gives_each_client_its_burst_and_then_its_rate) {
+    const http::rate_limit limit({.per_second = 10, .burst = 3, .exempt = {"192.0.2.9"}});
+    const internal::time_point start{1000s};
+    const auto take = [&](const char* text, internal::duration after) {
+        return limit.take(io::endpoint::parse(text).value(), start + after);
+    };
+    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("192.0.2.1:1", 0s), 0s);
+    EXPECT_EQ(take("192.0.2.1:2", 0s), 100ms);   // another port is the same client
+    EXPECT_EQ(take("192.0.2.1:1", 40ms), 60ms);  // asking has cost nothing
+    EXPECT_EQ(take("192.0.2.1:1", 100ms), 0s);
+    EXPECT_EQ(take("192.0.2.1:1", 100ms), 100ms);
+    EXPECT_EQ(take("192.0.2.2:1", 100ms), 0s);
+    EXPECT_EQ(take("[::ffff:192.0.2.1]:1", 100ms), 100ms);
+    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("[2001:db8::1]:1", 0s), 0s);
+    EXPECT_EQ(take("[2001:db8::ffff:2]:1", 0s), 100ms);  // of one /64
+    EXPECT_EQ(take("[2001:db8:0:1::1]:1", 0s), 0s);
+    for (int i = 0; i != 100; ++i) EXPECT_EQ(take("192.0.2.9:1", 0s), 0s);
+    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("192.0.2.1:1", 3600s), 0s);  // no more than a burst
+    EXPECT_EQ(take("192.0.2.1:1", 3600s), 100ms);
+    EXPECT_EQ(limit.refused(), 6u);
+}
+
+TEST(rate_limit, keeps_its_memory_when_more_clients_ask_than_it_remembers) {
+    const http::rate_limit limit({.per_second = 1, .burst = 2, .addresses_max = 64});
+    const internal::time_point now{1000s};
+    const auto of = [](unsigned i) {
+        return io::endpoint::parse(
+                   "10.0." + std::to_string(i / 256) + "." + std::to_string(i % 256), 1)
+            .value();
+    };
+    const coppice::test::allocation_count count;
+    std::size_t allocated = 0;
+    for (unsigned i = 0; i != 5000; ++i) {
+        const io::endpoint client = of(i);
+        const std::size_t before = count.so_far();
+        EXPECT_EQ(limit.take(client, now), 0s);  // one that is new is never refused
+        allocated += count.so_far() - before;
+    }
+    EXPECT_EQ(allocated, 0u);
+    EXPECT_EQ(limit.refused(), 0u);
+}
+
+TEST(rate_limit, refuses_options_that_mean_nothing) {
+    using options = http::rate_limit_options;
+    for (const options& wrong :
+         {options{.per_second = 0}, options{.per_second = -1}, options{.per_second = 1e10},
+          options{.per_second = std::numeric_limits<double>::quiet_NaN()}, options{.burst = 0},
+          options{.addresses_max = 0}, options{.per_second = 1e-6, .burst = 1 << 30}}) {
+        EXPECT_THROW(http::rate_limit{wrong}, std::invalid_argument);
+    }
+    EXPECT_THROW(http::concurrency_limit(0), std::invalid_argument);
+}
+
+TEST(rate_limit, answers_429_with_retry_after_and_a_forged_field_makes_no_other_client) {
+    for (const bool trusts : {false, true}) {
+        http::server_options o;
+        if (trusts) o.forwarding.from = {"127.0.0.1"};
+        http::router r = telling();
+        const auto limit = std::make_shared<http::rate_limit>(
+            http::rate_limit_options{.per_second = 0.5, .burst = 2});
+        r.use(limit);
+        std::string all;
+        for (int i = 0; i != 5; ++i)
+            all += get("X-Forwarded-For: 9.9.9." + std::to_string(i) + "\r\n");
+        const answered a = serve(std::move(o), std::move(r), all);
+        EXPECT_EQ(count_of(a.text, "HTTP/1.1 429 "), trusts ? 0 : 3) << a.text;
+        EXPECT_EQ(count_of(a.text, "Retry-After: 2\r\n"), trusts ? 0 : 3) << a.text;
+        EXPECT_EQ(limit->refused(), trusts ? 0u : 3u);
+    }
+}
+
+TEST(concurrency_limit, refuses_what_is_too_much_at_once_and_lets_in_again_when_a_client_is_gone) {
+    http::router r;
+    const http::concurrency_limit limit(1, 7s);
+    r.with(limit).get("/slow", [](request& q) -> task<response> {
+        co_await http::pause(q, 1s);
+        co_return response::text("slow");
+    });
+    const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
+        raw_peer second(loop, to), third(loop, to);
+        {
+            raw_peer first(loop, to);
+            co_await first.send(get("", "/slow"), 1000);
+            EXPECT_EQ(limit.in_flight(), 1u);
+            co_await second.send(get("", "/slow"), 1000);
+            const std::string refused = co_await second.receive("flight");
+            EXPECT_EQ(count_of(refused, " 503 "), 1) << refused;
+            EXPECT_EQ(count_of(refused, "Retry-After: 7\r\n"), 1) << refused;
+            EXPECT_NE((co_await first.receive("slow")).find(" 200 "), std::string::npos);
+            co_await first.send(get("", "/slow"), 1000);
+            EXPECT_EQ(limit.in_flight(), 1u);
+        }
+        co_await third.send(get("", "/slow"), 1000);
+        EXPECT_NE((co_await third.receive("slow")).find(" 200 "), std::string::npos);
+    };
+    http::server_options o;
+    o.end_of_input_stops = true;
+    io::simulation world(3);
+    (void)serve_in(world, std::move(o), std::move(r), client);
+    EXPECT_EQ(limit.in_flight(), 0u);
+    EXPECT_EQ(limit.refused(), 1u);
+}
+
+// Delays the handler, as a loop that is busy does.
+task<response> late(request& r, http::next_handler next) {
+    co_await http::pause(r, std::chrono::milliseconds(r.query<int>("ms").value_or(0)));
+    co_return co_await next();
+}
+
+TEST(load_shedding, refuses_only_requests_whose_handlers_begin_late) {
+    http::router r;
+    const http::load_shedding shedding(200ms, 3s);
+    r.use(late).use(shedding);
+    r.post("/", [](request& q) { return response::text(std::string(q.body())); });
+    const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
+        const auto post = [](const char* ms) {
+            return "POST /?ms=" + std::string(ms) +
+                   " HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n";
+        };
+        raw_peer peer(loop, to);
+        co_await peer.send(post("150") + "good", 1000);
+        EXPECT_NE((co_await peer.receive("good")).find(" 200 "), std::string::npos);
+        co_await peer.send(post("250") + "late", 1000);
+        const std::string refused = co_await peer.receive("to do");
+        EXPECT_EQ(count_of(refused, " 503 "), 1) << refused;
+        EXPECT_EQ(count_of(refused, "Retry-After: 3\r\n"), 1) << refused;
+        // A client that is slow itself does not count, in the head or in the body, nor does the
+        // request before.
+        co_await peer.send(post("150") + "good" + post("150") + "more", 2);
+        EXPECT_NE((co_await peer.receive("more")).find(" 200 "), std::string::npos);
+    };
+    io::simulation world(3);
+    (void)serve_in(world, {}, std::move(r), client);
+    EXPECT_EQ(shedding.refused(), 1u);
+}
+
+TEST(allowed_hosts, compares_names_without_case_and_ports_only_if_told) {
+    const http::allowed_hosts hosts({"example.org", "*.example.net", "[::1]:8080", "10.0.0.1"});
+    for (const char* const good : {"example.org", "EXAMPLE.org", "example.org:1", "a.example.net",
+                                   "a.b.example.net:80", "[::1]:8080", "10.0.0.1:5"}) {
+        EXPECT_TRUE(hosts.contains(good)) << good;
+    }
+    for (const char* const bad :
+         {"", "example.org.", "example.com", "xexample.org", "example.org.evil", "example.net",
+          ".example.net", "xexample.net", "[::1]", "[::1]:80", "[::2]:8080", "10.0.0.10", ":80"}) {
+        EXPECT_FALSE(hosts.contains(bad)) << bad;
+    }
+    for (const char* const wrong : {"", "*", "*.", "a b", "http://a", "a/b", "a:", "a:x", "a:8 ",
+                                    "[::1", "a*.b", "*.*.b", "a@b"}) {
+        EXPECT_THROW(http::allowed_hosts({wrong}), std::invalid_argument) << wrong;
+    }
+    EXPECT_THROW(http::allowed_hosts({}), std::invalid_argument);
+}
+
+TEST(allowed_hosts, answers_421_before_a_handler_sees_the_request) {
+    const auto status = [](const std::string& bytes) {
+        http::router r = telling();
+        r.use(std::make_shared<http::allowed_hosts>(std::vector<std::string>{"a"}));
+        return serve({}, std::move(r), bytes).text.substr(9, 3);
+    };
+    EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: A:80\r\n\r\n"), "200");
+    EXPECT_EQ(status("GET http://a/ HTTP/1.1\r\nHost: a\r\n\r\n"), "200");
+    EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: b\r\n\r\n"), "421");
+    EXPECT_EQ(status("GET /none HTTP/1.1\r\nHost: b\r\n\r\n"), "421");
+    EXPECT_EQ(status("GET http://b/ HTTP/1.1\r\nHost: a\r\n\r\n"), "421");
+    EXPECT_EQ(status("GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n"), "421");
+    EXPECT_EQ(status("GET / HTTP/1.0\r\n\r\n"), "421");
+    EXPECT_EQ(status("GET / HTTP/1.1\r\n\r\n"), "400");
+    EXPECT_EQ(status("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), "400");
+}
+
+}  // namespace
