@@ -1,4 +1,4 @@
-// client_origins: the servers that a client asks by HTTP/2, or may; and who waits for what there.
+// client_origins: the servers that may speak HTTP/2, and the client's requests that wait there.
 #pragma once
 // For each server, one call connects, and decides what the server speaks. The others wait: then for
 // a stream of the connection, or, if it is HTTP/1.1, they take connections of their own. When the

@@ -151,7 +151,10 @@ bool client_stream::put_head(std::string_view head) noexcept {
     has_length_ = length || !find_line(fields, "transfer-encoding");
     if (length) left_ = parse_integer<std::uint64_t>(*length).value_or(0);
     number_ = session_.request(*this, head, is_whole());
-    return number_ != 0;
+    if (number_ != 0) return true;
+    is_given_up_ = true;  // nothing will come
+    failure_ = std::make_error_code(std::errc::not_enough_memory);
+    return false;
 }
 
 void client_stream::end_body(std::string_view lines) {

@@ -50,8 +50,8 @@ public:
     void close(bool reset) noexcept override;
     // Says that the request's body is whole. The trailers follow it. Errors: std::bad_alloc.
     void end_body(std::string_view trailers);
-    // Says that the request has waited in vain: a connection on which nothing has come since the
-    // request began is not used further.
+    // Says that the request's time is up: a connection on which nothing has come since the request
+    // began is not used further.
     void note_timeout() noexcept;
     // Returns true if the server has said that it did not act on the request.
     bool is_unprocessed() const noexcept { return is_unprocessed_; }

@@ -179,7 +179,7 @@ void client_engine::close(stream& s, std::uint32_t code) noexcept {
     (void)nghttp2_session_set_stream_user_data(session_, s.number, nullptr);
     spare_.push_back(&s);
     if (s.user == nullptr) return;
-    // Also the code of a stream that a GOAWAY leaves out, and of one that it came too late for.
+    // nghttp2 also uses this code for streams that a GOAWAY leaves out, or that begin after it.
     if (code == NGHTTP2_REFUSED_STREAM) s.user->lost(http::answer_loss::unprocessed);
     std::exchange(s.user, nullptr)->closed(code != NGHTTP2_NO_ERROR);
 }
