@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "client_connection.hpp"
+#include "client_origins.hpp"
 #include "options.hpp"
 
 namespace coppice::http {
@@ -33,7 +34,9 @@ client_core::client_core(io::context& owner, client_options o)
     : loop(owner),
       options(checked(std::move(o))),
       hosts(limited_hosts(options)),
-      random_(static_cast<std::uint64_t>(loop.now().time_since_epoch().count()) | 1) {}
+      random_(static_cast<std::uint64_t>(loop.now().time_since_epoch().count()) | 1) {
+    if (options.http2 != nullptr) origins = std::make_unique<client_origins>(*this);
+}
 client_core::~client_core() = default;
 
 std::unique_ptr<client_connection> client_core::take(const client_target& target,
@@ -62,8 +65,13 @@ void client_core::keep(std::unique_ptr<client_connection> used) noexcept {
     }
 }
 
+std::size_t client_core::idle_connections() const noexcept {
+    return idle_.size() + (origins != nullptr ? origins->idle() : 0);
+}
+
 void client_core::close_idle() noexcept {
     idle_.clear();
+    if (origins != nullptr) origins->close_idle();
 }
 
 // Marsaglia's xorshift. It is seeded from the loop's time, so that a client in a simulation repeats

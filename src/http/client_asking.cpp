@@ -107,7 +107,7 @@ task<bool> client_call::receive_more() {
     if (!connection_->socket.is_open()) co_return false;
     std::error_code ec;
     io::pooled_buffer received;
-    if (connection_->link == nullptr) {
+    if (connection_->through() == nullptr) {
         received = co_await connection_->socket.receive_pooled(use_await[ec]);
     } else {
         received = co_await receive_encrypted(ec);
@@ -120,9 +120,9 @@ task<bool> client_call::receive_more() {
     co_return true;
 }
 
-// Apart from receive_more(), whose frame would be larger.
+// Also from a stream. Apart from receive_more(), whose frame would be larger.
 task<io::pooled_buffer> client_call::receive_encrypted(std::error_code& ec) {
-    io::pooled_buffer received = co_await connection_->link->receive_pooled(use_await[ec]);
+    io::pooled_buffer received = co_await connection_->through()->receive_pooled(use_await[ec]);
     co_return received;
 }
 

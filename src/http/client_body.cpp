@@ -94,7 +94,9 @@ client_call::step client_call::next_chunk(std::string_view& piece) {
 // otherwise.
 void client_call::end_of_stream() {
     if (decoder_ || length_ || stopped_ || late_ || ended_by_) {
-        fail(std::make_error_code(std::errc::connection_aborted),
+        const client_stream* const stream = connection_->stream.get();
+        const bool known = stream != nullptr && stream->failure();
+        fail(known ? stream->failure() : std::make_error_code(std::errc::connection_aborted),
              "http request: the answer's body");
     }
     left_ = 0;
@@ -169,8 +171,9 @@ void client_call::finish() {
     unlimit();
     // The request's own Connection field can only say close (RFC 9112 section 9.6).
     const bool asked_to_close = find_line(fields_, "Connection").has_value();
-    const bool reusable = !closes_ && !asked_to_close && (!version_1_0_ || keep_alive_) &&
-                          connection_->socket.is_open() && connection_->input.empty();
+    const bool reusable = connection_->stream == nullptr && !closes_ && !asked_to_close &&
+                          (!version_1_0_ || keep_alive_) && connection_->socket.is_open() &&
+                          connection_->input.empty();
     if (reusable) client_.keep(std::move(connection_));
     let_go();
 }

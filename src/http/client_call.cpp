@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "client_connection.hpp"
+#include "client_origins.hpp"
 #include "idempotent.hpp"
 #include "until_stopped.hpp"
 
@@ -105,23 +106,30 @@ task<bool> client_call::request() {
     co_return true;
 }
 
-// Sends the request once, and once more if a kept connection turns out to be closed.
+// Sends the request once, and once more if a kept connection turns out to be closed; and once more
+// if the server says that it has not acted on it.
 task<> client_call::ask() {
-    bool again = idempotent(method_) && (without_body_ || request_.source == nullptr);
+    const bool repeatable = without_body_ || request_.source == nullptr;
+    bool again = idempotent(method_) && repeatable;
+    bool refusable = repeatable;
     // If one kept connection was closed, the others may be closed, too.
     client_core::connections which = client_core::connections::kept_or_new;
     while (!stopped_) {
-        if (client_.hosts != nullptr && host_ == nullptr) {
+        // The closed connection is destroyed first, since the host's limit counts its place.
+        connection_ = nullptr;
+        if (multiplexes()) co_await join();
+        if (connection_ == nullptr && client_.hosts != nullptr && host_ == nullptr) {
             co_await admit();
             if (stopped_) break;
         }
-        // Replaces the closed connection, which is destroyed first, since the host's limit counts
-        // its place.
-        connection_ = nullptr;
-        connection_ = client_.take({to_, name_, port_, proven_}, which);
+        if (connection_ == nullptr) connection_ = client_.take(target(), which);
         const bool kept = !connection_->fresh;
-        const bool answered = co_await attempt(kept && again);
+        const bool answered = co_await attempt(kept && again, refusable);
         if (answered) co_return;
+        if (connection_->stream != nullptr && connection_->stream->is_unprocessed()) {
+            refusable = false;
+            continue;
+        }
         again = false;
         which = client_core::connections::new_only;
     }
@@ -129,15 +137,16 @@ task<> client_call::ask() {
 }
 
 // Gives false if the kept connection turned out to be closed, and the request may be sent again.
-task<bool> client_call::attempt(bool may_fail) {
+task<bool> client_call::attempt(bool may_fail, bool may_be_refused) {
     if (connection_->fresh) co_await connect();
     const bool answered = co_await exchange();
     if (!answered) {
         const bool ends = late_ || stopped();
-        if (may_fail && !ends && !heard_) co_return false;
+        const client_stream* const stream = connection_->stream.get();
+        const bool refused = stream != nullptr && stream->is_unprocessed();
+        if ((refused ? may_be_refused : may_fail) && !ends && !heard_) co_return false;
         lost_ = !ends && !heard_;
-        fail(send_error_ ? send_error_ : std::make_error_code(std::errc::connection_aborted),
-             "http request: no answer arrived");
+        fail(loss(), "http request: no answer arrived");
     }
     // The server has answered with a success, but does not take the body.
     if (late_)
@@ -146,6 +155,14 @@ task<bool> client_call::attempt(bool may_fail) {
     unlimit();
     if (how_ == bodies::whole || outcome_ != outcome::answered) finish();
     co_return true;
+}
+
+// Returns why the connection was lost.
+std::error_code client_call::loss() const noexcept {
+    const client_stream* const stream = connection_->stream.get();
+    if (stream != nullptr && stream->failure()) return stream->failure();
+    if (stream == nullptr && send_error_) return send_error_;
+    return std::make_error_code(std::errc::connection_aborted);
 }
 
 // Decides what to do with the answer whose head has arrived.
@@ -158,6 +175,7 @@ void client_call::let_go() noexcept {
     state_ = state::ended;
     connection_ = nullptr;
     release();
+    if (deciding_ != nullptr) std::exchange(deciding_, nullptr)->give_up_deciding();
 }
 
 void client_call::stop() noexcept {
@@ -185,6 +203,12 @@ void client_call::interrupt() noexcept {
         enough_->request_stop();  // the source may wait for something other than the socket
     if (waiting_ != nullptr) waiting_->request_stop();
     if (connection_ == nullptr || !connection_->socket.is_open()) return;
+    if (client_stream* const stream = connection_->stream.get()) {
+        if (late_) stream->note_timeout();
+        connection_->socket.close();
+        stream->close(true);
+        return;
+    }
     (void)connection_->socket.set(io::linger(std::chrono::seconds(0)));
     connection_->socket.close();
 }

@@ -6,8 +6,10 @@
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include "client_connection.hpp"
+#include "client_origins.hpp"
 
 namespace coppice::http::internal {
 
@@ -26,8 +28,13 @@ task<> client_call::connect() {
     if (ec) {
         const secure_link* const link = connection_->link.get();
         lost_ = !stopped() && (link == nullptr || !link->failure());
+        if (deciding_ != nullptr && !stopped()) {
+            const auto error = late_ ? std::make_error_code(std::errc::timed_out) : ec;
+            std::exchange(deciding_, nullptr)->fail(error, lost_);
+        }
         fail(ec, "connect");
     }
+    if (deciding_ != nullptr) agree();
 }
 
 // The server has to prove its name. An empty send ends when it has.
@@ -38,8 +45,9 @@ task<> client_call::shake_hands(std::error_code& ec) {
         co_return;
     }
     try {
-        c.link =
-            secure_link::make(loop_, *c.socket.slot(), client_.options.security->connect(proven_));
+        c.link = secure_link::make(
+            loop_, *c.socket.slot(), client_.options.security->connect(proven_),
+            multiplexes() ? client_.options.http2->protocol() : std::string_view());
     } catch (const std::invalid_argument&) {
         ec = std::make_error_code(std::errc::invalid_argument);
     }

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "client_stream.hpp"
 #include "secure_link.hpp"
 
 namespace coppice::http::internal {
@@ -44,7 +45,14 @@ struct client_connection : immovable {
     }
 
     slotted_socket socket;
-    secure_link::owned link;  // nullptr: not encrypted
+    // Returns what its bytes go through instead of the socket, or nullptr.
+    http::link* through() const noexcept {
+        if (stream != nullptr) return stream.get();
+        return link.get();
+    }
+
+    secure_link::owned link;      // nullptr: not encrypted
+    client_stream::owned stream;  // not nullptr: it is one of HTTP/2, and the socket stands for it
     io::endpoint to;
     std::string name;  // the host that was looked up; "": `to` was given
     std::uint16_t port;
@@ -68,6 +76,8 @@ struct client_host {
     const std::string* name = nullptr;  // its key in `all`
     std::size_t in_use = 0;
     intrusive_list<client_waiter> waiting;  // empty while in_use is below the maximum
+    // Passes a place to the next waiter, whose task continues in a later turn.
+    void give_back() noexcept;
 };
 
 // All hosts, if their connections are limited. Used on the loop.

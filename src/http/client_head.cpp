@@ -51,13 +51,15 @@ void client_call::read_head(std::string_view head) {
     require(status && *status >= 100 && *status <= 599 && is(line[9], digit_byte));
     answer_.status_ = *status;
     answer_.head_.assign(head.substr(line_end + 2));
-    std::size_t fields = 0;
+    const std::size_t added =
+        connection_->stream != nullptr ? connection_->stream->added_bytes() : 0;
+    std::size_t fields = added != 0 ? 0 : 1;  // what was added is not the server's
     for (std::string_view left = answer_.head_; !left.empty();) {
         const std::size_t end = left.find("\r\n");
         const std::string_view each = left.substr(0, end);
         left.remove_prefix(end + 2);
         const std::size_t colon = each.find(':');
-        if (++fields > client_.options.limits.fields_max) {
+        if (fields++ > client_.options.limits.fields_max) {
             fail(std::make_error_code(std::errc::message_size),
                  "http request: the number of the answer's fields");
         }
@@ -68,6 +70,7 @@ void client_call::read_head(std::string_view head) {
             std::ranges::all_of(each.substr(colon + 1), [](char c) { return is(c, value_byte); }));
         read_framing_field(each.substr(0, colon), trim(each.substr(colon + 1)));
     }
+    answer_.head_.resize(answer_.head_.size() - added);
 }
 
 void client_call::read_framing_field(std::string_view name, std::string_view value) {

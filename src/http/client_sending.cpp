@@ -23,7 +23,11 @@ class client_writer final : public body_writer {
 public:
     client_writer(client_call& call, std::optional<std::uint64_t> length,
                   inplace_stop_token stop) noexcept
-        : call_(call), stop_(stop), left_(length), chunked_(!length) {}
+        : call_(call),
+          stop_(stop),
+          left_(length),
+          chunked_(!length),
+          framed_(call.connection_->stream == nullptr) {}
     task<> write(std::string_view bytes) override {
         if (left_) {
             if (bytes.size() > *left_) {
@@ -61,14 +65,17 @@ public:
         }
         if (unsent_) co_await flush();
         put_piece();
-        if (chunked_) call_.output_.append("0\r\n").append(trailers_.fields()).append("\r\n");
+        if (chunked_ && framed_) {
+            call_.output_.append("0\r\n").append(trailers_.fields()).append("\r\n");
+        }
         co_await flush();
+        if (chunked_ && !framed_) call_.connection_->stream->end_body(trailers_.fields());
     }
 
 private:
     void put_piece() {
         if (piece_.empty()) return;
-        if (chunked_) {
+        if (chunked_ && framed_) {
             append_number(call_.output_, piece_.size(), 16);
             call_.output_.append("\r\n").append(piece_).append("\r\n");
         } else {
@@ -82,6 +89,7 @@ private:
     response trailers_;                  // only its fields
     std::optional<std::uint64_t> left_;  // of the declared length
     bool chunked_;
+    bool framed_;          // by HTTP/1.1
     bool unsent_ = false;  // the output holds the rest of a stopped call
 };
 
@@ -123,7 +131,7 @@ task<bool> client_call::send_piece(std::string_view piece) {
     if (body_apart()) limit(client_.options.body);
     while (sent_ != piece.size() && !send_error_) {
         const auto left = std::as_bytes(std::span(piece)).subspan(sent_);
-        if (connection_->link == nullptr) {
+        if (connection_->through() == nullptr) {
             sent_ += co_await connection_->socket.send(left, use_await[send_error_]);
         } else {
             co_await send_encrypted(left);
@@ -132,9 +140,9 @@ task<bool> client_call::send_piece(std::string_view piece) {
     co_return !send_error_;
 }
 
-// Adds to sent_. Apart from send_piece(), whose frame would be larger.
+// Also to a stream. Adds to sent_. Apart from send_piece(), whose frame would be larger.
 task<> client_call::send_encrypted(std::span<const std::byte> bytes) {
-    const std::size_t sent = co_await connection_->link->send(bytes, use_await[send_error_]);
+    const std::size_t sent = co_await connection_->through()->send(bytes, use_await[send_error_]);
     sent_ += sent;
 }
 

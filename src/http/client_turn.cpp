@@ -32,19 +32,19 @@ task<> client_call::admit() {
     while (host_ == nullptr) co_await wait(duration::max());
 }
 
-// Passes the place to the next waiter, whose task continues in a later turn.
 void client_call::release() noexcept {
-    if (host_ == nullptr) return;
-    client_host& host = *std::exchange(host_, nullptr);
-    if (client_waiter* const next = host.waiting.pop_front()) {
-        next->call->host_ = &host;
+    if (host_ != nullptr) std::exchange(host_, nullptr)->give_back();
+}
+
+void client_host::give_back() noexcept {
+    if (client_waiter* const next = waiting.pop_front()) {
+        next->call->host_ = this;
         // nullptr: the waiter is leaving by itself, and gives the place back.
         if (next->call->waiting_ != nullptr) next->call->waiting_->request_stop();
         return;
     }
-    if (--host.in_use != 0) return;
-    client_hosts& all = *host.all;
-    if (all.by_name.size() > all.hosts_max) all.by_name.erase(all.by_name.find(*host.name));
+    if (--in_use != 0) return;
+    if (all->by_name.size() > all->hosts_max) all->by_name.erase(all->by_name.find(*name));
 }
 
 }  // namespace coppice::http::internal

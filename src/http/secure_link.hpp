@@ -48,6 +48,9 @@ public:
     // peer's end only when all of it is sent.
     void say_end() noexcept override;
 
+    // Stops waiting for bytes until the next operation needs some. Loses none.
+    void rest_receiving() noexcept;
+
     bool is_ready() const noexcept override { return ready_; }
     bool is_secure() const noexcept override { return true; }
     // Returns true if the handshake has agreed on the other protocol.
@@ -128,6 +131,7 @@ private:
     bool ready_ = false;                // the handshake is done
     bool speaks_other_ = false;         // and has agreed on other_protocol_
     bool wants_input_ = false;          // the engine can do nothing before bytes come
+    bool is_resting_ = false;           // the pending receive is canceled by rest_receiving()
     bool was_full_ = false;             // the last receive filled its buffer: there may be more
     bool ended_ = false;                // the socket gives nothing further
     bool ending_ = false;               // say_end() was called

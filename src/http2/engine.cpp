@@ -9,6 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "fields.hpp"
+
 namespace coppice::http2 {
 
 namespace {
@@ -17,23 +19,6 @@ constexpr unsigned continuations_most = 16;  // frames of one head, after its fi
 // The connection's window. It opens as bytes arrive, so a stream that is not read closes only its
 // own.
 constexpr std::int32_t connection_window = 1 << 20;
-
-std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
-    return {reinterpret_cast<const char*>(bytes), size};
-}
-
-bool is_of_connection(std::string_view name) noexcept {
-    constexpr std::string_view names[] = {"connection", "keep-alive", "proxy-connection",
-                                          "transfer-encoding", "upgrade"};
-    return std::ranges::find(names, name) != std::end(names);
-}
-
-nghttp2_nv pair_of(std::string_view name, std::string_view value) noexcept {
-    const auto bytes = [](std::string_view text) {
-        return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
-    };
-    return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
-}
 
 std::uint32_t code_of(http::stream_reset why) noexcept {
     switch (why) {
@@ -395,8 +380,8 @@ void engine::reset(std::int32_t number, http::stream_reset why) noexcept {
 
 void engine::shut_down() noexcept {
     (void)nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
-                                nghttp2_session_get_last_proc_stream_id(session_),
-                                NGHTTP2_NO_ERROR, nullptr, 0);
+                                nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
+                                nullptr, 0);
 }
 
 // ---- What makes engines ------------------------------------------------------------------------

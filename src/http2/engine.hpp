@@ -60,11 +60,11 @@ private:
     nghttp2_session* session_ = nullptr;
     std::vector<std::unique_ptr<stream>> all_;  // as many as were open at once
     std::vector<stream*> spare_;                // those that are not in use; has room for all
-    std::string names_;              // the fields of an answer, with names in lower case
-    std::vector<nghttp2_nv> pairs_;  // views of them
+    std::string names_;                         // the fields of an answer, with names in lower case
+    std::vector<nghttp2_nv> pairs_;             // views of them
     std::size_t resets_left_;
     std::size_t frames_left_;
-    unsigned continuations_ = 0;  // of the present head
+    unsigned continuations_ = 0;   // of the present head
     std::int32_t newest_ = 0;      // the highest stream that a client has opened
     std::int32_t skipped_ = 0;     // the lowest of the last streams that it left out, up to
     std::int32_t skipped_to_ = 0;  // the one that it opened instead

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "fields.hpp"
+
 namespace coppice::http2 {
 
 namespace {
@@ -19,9 +21,6 @@ bool is_plain(std::string_view text) noexcept {
         const auto byte = static_cast<unsigned char>(c);
         return byte > 0x20 && byte != 0x7f;
     });
-}
-bool is_one_line(std::string_view text) noexcept {
-    return text.find_first_of(std::string_view("\r\n\0", 3)) == text.npos;
 }
 
 }  // namespace

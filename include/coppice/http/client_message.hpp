@@ -3,6 +3,7 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/http/body.hpp>
+#include <coppice/http/multiplexer.hpp>
 #include <coppice/http/parse.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/io/secure_engine.hpp>
@@ -39,6 +40,12 @@ struct client_options {
     // the system trusts unless it says otherwise. The server must prove the name of the URL's host;
     // no option does without. Empty: an https URL fails with errc::protocol_not_supported.
     std::shared_ptr<const io::client_security> security = {};
+    // Speaks HTTP/2: http2::for_client() (coppice/http2.hpp). By ALPN, if `security` offers "h2"
+    // and the server chooses it. Empty: HTTP/1.1 only.
+    std::shared_ptr<const client_multiplexing> http2 = {};
+    // Says that the servers of http URLs and of endpoints speak HTTP/2, which nothing else can tell
+    // (prior knowledge). Needs `http2`.
+    bool http2_in_the_clear = false;
     // limit for connecting, with the handshake of an https URL
     internal::duration connect = std::chrono::seconds(10);
     // from connected, or from all sent, to the head

@@ -1,8 +1,9 @@
 // multiplexer: what carries many requests on one connection: bytes in, bytes out, no descriptors.
 #pragma once
-// The seam between http::server and a protocol with streams, such as the component http2. The
-// engine translates: a stream's request arrives as the bytes of an HTTP/1.1 request, and its answer
-// is given as those of an HTTP/1.1 answer. One parser thus judges the requests of all protocols.
+// The seam between http::server or http::client and a protocol with streams, such as the component
+// http2. The engine translates: heads cross the seam in the form of HTTP/1.1. One parser thus
+// judges the requests of all protocols, and one the answers. Below, the other side is the client
+// for a server, and the server for a client.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/http/parse.hpp>
@@ -16,8 +17,8 @@
 
 namespace coppice::http {
 
-// One stream, as its engine sees it; implemented by the server. The engine makes the calls inside
-// its own receive() and write(); none of them may call the engine.
+// One stream, as its engine sees it; implemented by the server, and by the client. The engine makes
+// the calls inside its own receive() and write(); none of them may call the engine.
 class multiplexed_stream : immovable {
 public:
     // What take() returns.
@@ -26,14 +27,14 @@ public:
         bool ended;  // nothing follows
     };
 
-    // Takes bytes of the request's body as they came, without framing, then the end of it, with the
-    // field lines after the body. Returns false if there is no room for them: the engine then
+    // Takes bytes of the other side's body as they came, without framing, then the end of it, with
+    // the field lines after the body. Returns false if there is no room for them: the engine then
     // resets the stream.
     virtual bool input(std::string_view bytes) noexcept = 0;
     virtual bool end_input(std::string_view trailers) noexcept = 0;
     // Says that the stream is closed: its last call. `reset`: before its proper end.
     virtual void closed(bool reset) noexcept = 0;
-    // Moves the next bytes of the answer's body into `room`. Neither bytes nor the end: the engine
+    // Moves the next bytes of this side's body into `room`. Neither bytes nor the end: the engine
     // asks again after multiplexer::wake().
     virtual taken take(std::span<std::byte> room) noexcept = 0;
 
@@ -81,6 +82,66 @@ public:
     virtual void reset(std::int32_t number, stream_reset why) noexcept = 0;
     // Tells the client that no further stream is served. Those that were begun go on.
     virtual void shut_down() noexcept = 0;
+};
+
+// Why a request has no answer, or no whole one.
+enum class answer_loss : unsigned char {
+    unprocessed,  // the server says that it has not acted on the request
+    malformed,    // what has come is not HTTP/2
+    too_large,    // the fields are beyond what is endured
+};
+
+// One stream of a client.
+class requesting_stream : public multiplexed_stream {
+public:
+    // Takes the final head of the answer: its status, and its field lines. `ended`: no body
+    // follows. Returns false if there is no room for it: the engine then resets the stream.
+    virtual bool head(int status, std::string_view lines, bool ended) noexcept = 0;
+    // Says why closed(true) follows, if that is known.
+    virtual void lost(answer_loss why) noexcept = 0;
+    // Returns the field lines that follow the body; called when take() has said the end.
+    virtual std::string_view trailers() noexcept = 0;
+
+protected:
+    ~requesting_stream() = default;
+};
+
+// The client's side of one connection. Threads: one at a time. Numbers are as for a multiplexer.
+class client_multiplexer {
+public:
+    virtual ~client_multiplexer() = default;
+
+    // Take bytes, append bytes, and tell whether both sides are done, as those of a multiplexer.
+    virtual bool receive(std::span<const std::byte> bytes) noexcept = 0;
+    virtual bool write(std::string& out) noexcept = 0;
+    virtual bool is_finished() const noexcept = 0;
+    // Returns how many streams may be open at once.
+    virtual std::size_t streams_max() const noexcept = 0;
+    // Returns false if no further stream may begin, ever.
+    virtual bool is_accepting() const noexcept = 0;
+
+    // Begins a request: `head` in the form of HTTP/1.1. `ended`: no body follows. Otherwise the
+    // stream's take() gives it. Returns the stream's number, or 0 if there is no memory. Lifetime:
+    // the stream outlives closed().
+    virtual std::int32_t request(requesting_stream& s, std::string_view head,
+                                 bool ended) noexcept = 0;
+    virtual void wake(std::int32_t number) noexcept = 0;
+    virtual void consumed(std::int32_t number, std::size_t bytes) noexcept = 0;
+    // Ends a stream that the client no longer wants.
+    virtual void cancel(std::int32_t number) noexcept = 0;
+    // Tells the server that this is the end.
+    virtual void shut_down() noexcept = 0;
+};
+
+// What makes the engines of a client's connections. Threads: any, also concurrently.
+class client_multiplexing {
+public:
+    virtual ~client_multiplexing() = default;
+    // Its name in ALPN.
+    virtual std::string_view protocol() const noexcept = 0;
+    // `secure`: the connection is encrypted. `limit`: those of an answer's head. Errors:
+    // std::bad_alloc.
+    virtual std::unique_ptr<client_multiplexer> connect(bool secure, const limits& limit) const = 0;
 };
 
 // What makes the engines of a server's connections. Threads: any, also concurrently.

@@ -5,6 +5,7 @@
 //   state        file                what is pending             entered by
 //   aimed        client_route.cpp    nothing                     aim, follow, pause
 //   queued       client_turn.cpp     a turn at a limited host    admit
+//                client_origins.cpp  a stream of HTTP/2          join
 //   connecting   client_connect.cpp  a connect                   connect
 //   asking       client_asking.cpp   a send and a receive        exchange
 //   receiving    client_body.cpp     a receive                   begin_body, give_to_sink
@@ -23,9 +24,10 @@
 //     +<---- pausing <---- a retry ------------------------------------ ended
 //     +<------------------ a redirect <-----------------------------------+
 //
-// A call is queued only if connections are limited, and connects only if no kept connection leads
-// to its host. A kept connection that turns out to be closed leads from asking to connecting. A
-// lost connection leads from connecting or asking to ended.
+// A call is queued only if connections are limited, or for HTTP/2, and connects only if no kept
+// connection leads to its host. A stream of HTTP/2 is a connection of one request, so the states
+// are the same for both protocols. A kept connection that turns out to be closed leads from asking
+// to connecting. A lost connection leads from connecting or asking to ended.
 //
 // A large or streamed body is sent beside the states from asking on: `sending_` is set meanwhile
 // (client_sending.cpp). The remaining files know no states: client_request.cpp writes the request,
@@ -57,6 +59,7 @@
 namespace coppice::http {
 
 class url;
+struct client_origin;
 
 }  // namespace coppice::http
 
@@ -115,6 +118,7 @@ public:
 private:
     friend class client_writer;
     friend struct client_host;
+    friend http::client_origin;
     enum class state : unsigned char {
         aimed,
         queued,
@@ -140,7 +144,8 @@ private:
     task<bool> perform_until_stopped();
     task<bool> request();
     task<> ask();
-    task<bool> attempt(bool may_fail);
+    task<bool> attempt(bool may_fail, bool may_be_refused);
+    std::error_code loss() const noexcept;
     outcome judge();
     void stop() noexcept;
     void interrupt() noexcept;
@@ -164,6 +169,12 @@ private:
     // client_turn.cpp: queued
     task<> admit();
     void release() noexcept;
+
+    // client_origins.cpp: queued
+    bool multiplexes() const noexcept;
+    client_target target() const noexcept;
+    task<> join();
+    void agree();
 
     // client_connect.cpp: connecting
     task<> connect();
@@ -247,6 +258,7 @@ private:
     // Queued: the host at which this call has a place, if places are limited.
     client_host* host_ = nullptr;
     inplace_stop_source* waiting_ = nullptr;  // of until_interrupted()
+    client_origin* deciding_ = nullptr;  // the server of which this call finds out what it speaks
 
     // From connecting to ended.
     std::unique_ptr<client_connection> connection_;

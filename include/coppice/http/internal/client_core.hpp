@@ -18,6 +18,17 @@ namespace coppice::http::internal {
 struct client_connection;
 struct client_hosts;
 
+}  // namespace coppice::http::internal
+
+namespace coppice::http {
+
+// The library's own, too: src/http/client_origins.hpp.
+struct client_origins;
+
+}  // namespace coppice::http
+
+namespace coppice::http::internal {
+
 // Where a connection leads.
 struct client_target {
     const io::endpoint* to = nullptr;  // nullptr: `name` is looked up
@@ -41,13 +52,14 @@ public:
     // Keeps a connection for later requests. Closes the oldest if there are too many.
     void keep(std::unique_ptr<client_connection> used) noexcept;
     void close_idle() noexcept;
-    std::size_t idle_connections() const noexcept { return idle_.size(); }
+    std::size_t idle_connections() const noexcept;
     std::uint64_t random() noexcept;
 
     io::context& loop;
     const client_options options;
     const std::shared_ptr<client_hosts> hosts;  // if the connections to each host are limited
     std::size_t made = 0;                       // connections
+    std::unique_ptr<client_origins> origins;    // if HTTP/2 may be spoken
 
 private:
     std::vector<std::unique_ptr<client_connection>> idle_;  // oldest first

@@ -1,0 +1,37 @@
+// What both engines of HTTP/2 need for fields.
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+namespace coppice::http2 {
+
+inline std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
+    return {reinterpret_cast<const char*>(bytes), size};
+}
+
+// Returns true for fields that HTTP/2 does not have.
+inline bool is_of_connection(std::string_view name) noexcept {
+    constexpr std::string_view names[] = {"connection", "keep-alive", "proxy-connection",
+                                          "transfer-encoding", "upgrade"};
+    return std::ranges::find(names, name) != std::end(names);
+}
+
+// Views the texts.
+inline nghttp2_nv pair_of(std::string_view name, std::string_view value) noexcept {
+    const auto bytes = [](std::string_view text) {
+        return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
+    };
+    return {bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE};
+}
+
+inline bool is_one_line(std::string_view text) noexcept {
+    return text.find_first_of(std::string_view("\r\n\0", 3)) == text.npos;
+}
+
+}  // namespace coppice::http2
