@@ -7,3 +7,5 @@
 #include <coppice/mpi/environment.hpp>
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/message.hpp>
+#include <coppice/mpi/partition.hpp>
+#include <coppice/mpi/varying.hpp>
