@@ -1,6 +1,7 @@
 // MPI: messages and collectives between processes, as operations. An optional component.
 #pragma once
 
+#include <coppice/mpi/bulk.hpp>
 #include <coppice/mpi/call.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/communicator.hpp>
@@ -8,4 +9,6 @@
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/message.hpp>
 #include <coppice/mpi/partition.hpp>
+#include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/varying.hpp>
+#include <coppice/mpi/window.hpp>

@@ -16,8 +16,9 @@
 
 #include <allocations.hpp>
 
+#include "job.hpp"
+
 #include <array>
-#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -34,26 +35,11 @@ namespace ex = coppice::execution;
 namespace mpi = coppice::mpi;
 using coppice::block;
 using coppice::task;
-using std::chrono::milliseconds;
-
-mpi::environment* shared_environment = nullptr;
-const mpi::communicator& world() {
-    return shared_environment->world();
-}
-int next_rank() {
-    return (world().rank() + 1) % world().size();
-}
-int previous_rank() {
-    return (world().rank() + world().size() - 1) % world().size();
-}
-std::size_t job_size() {
-    return static_cast<std::size_t>(world().size());
-}
-
-template <class Sender>
-auto wait_for(Sender&& sender) {
-    return coppice::this_thread::sync_wait(std::forward<Sender>(sender));
-}
+using mpi_test::job_size;
+using mpi_test::next_rank;
+using mpi_test::previous_rank;
+using mpi_test::wait_for;
+using mpi_test::world;
 
 template <class Sender, class Env = ex::env<>>
 constexpr bool can_be_stopped = ex::sends_stopped<Sender, Env>;
@@ -399,7 +385,7 @@ TEST(mpi_tasks, a_barrier_after_the_first_allocates_nothing_here) {
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
     mpi::environment environment;
-    shared_environment = &environment;
+    mpi_test::shared_environment = &environment;
     if (environment.world().rank() != 0) {  // one process reports; the others report failures
         auto& listeners = testing::UnitTest::GetInstance()->listeners();
         if (argc < 2) delete listeners.Release(listeners.default_result_printer());
