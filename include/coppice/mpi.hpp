@@ -9,6 +9,7 @@
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/message.hpp>
 #include <coppice/mpi/partition.hpp>
+#include <coppice/mpi/remote.hpp>
 #include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/varying.hpp>
 #include <coppice/mpi/window.hpp>

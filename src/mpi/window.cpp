@@ -33,8 +33,13 @@ int window_state::open(std::size_t count, std::size_t size) noexcept {
     for (const std::size_t each : counts_) {
         if (each > PTRDIFF_MAX / size) return MPI_ERR_NO_MEM;
     }
-    returned = ::MPI_Win_allocate(bytes, static_cast<int>(size), MPI_INFO_NULL,
-                                  own_.native_handle(), &base_, &handle_);
+    // Without this hint, windows of less than a page overlap under MPICH 4.0.2.
+    MPI_Info hints = MPI_INFO_NULL;
+    ::MPI_Info_create(&hints);
+    ::MPI_Info_set(hints, "alloc_shared_noncontig", "true");
+    returned = ::MPI_Win_allocate(bytes, static_cast<int>(size), hints, own_.native_handle(),
+                                  &base_, &handle_);
+    ::MPI_Info_free(&hints);
     if (returned != MPI_SUCCESS) return returned;
     ::MPI_Win_set_errhandler(handle_, MPI_ERRORS_RETURN);
     returned = ::MPI_Win_lock_all(MPI_MODE_NOCHECK, handle_);

@@ -55,8 +55,8 @@ private:
 // size, and says in `parts` which are from which process.
 template <transferable T>
 struct parted {
-    std::vector<T> objects;
-    partition parts;
+    std::vector<T> objects;  // of all parts, one after the other
+    partition parts;         // how many are from which process
 
     // Returns the objects of process n. Lifetime: until `objects` changes.
     std::span<T> part(int n) noexcept {
