@@ -40,6 +40,10 @@ const char* text_of_class(errc code) noexcept {
             return "MPI is out of memory or of another resource";
         case errc::internal:
             return "MPI failed internally, for example because a connection broke";
+        case errc::out_of_range:
+            return "the process does not have these objects in its window";
+        case errc::failed_elsewhere:
+            return "another process has failed at its share; its exception is known there only";
         case errc::other:
             break;
     }
@@ -64,7 +68,7 @@ errc class_of(int error_class) noexcept {
         {MPI_ERR_ROOT, errc::invalid_root},     {MPI_ERR_COMM, errc::invalid_communicator},
         {MPI_ERR_BUFFER, errc::invalid_buffer}, {MPI_ERR_REQUEST, errc::invalid_request},
         {MPI_ERR_ARG, errc::invalid_argument},  {MPI_ERR_NO_MEM, errc::no_resources},
-        {MPI_ERR_INTERN, errc::internal},
+        {MPI_ERR_INTERN, errc::internal},       {MPI_ERR_DISP, errc::out_of_range},
     };
     for (const auto& row : table) {
         if (row.theirs == error_class) return row.ours;

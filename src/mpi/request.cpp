@@ -39,8 +39,16 @@ bool request::launch() noexcept {
     return false;
 }
 
-// Returns true if the request has ended.
+// Starts steps until one does not complete at once. Returns true if the request has ended.
 bool request::try_start() noexcept {
+    while (start_step()) {
+        if (error_ || !continues()) return true;
+    }
+    return false;
+}
+
+// Returns true if the step has completed, or failed.
+bool request::start_step() noexcept {
     handles made;
     is_polled_ = false;
     switch (start(made)) {
@@ -96,6 +104,14 @@ void request::end_canceled() noexcept {
 }
 
 void request::ended() noexcept {
+    if (!error_ && continues()) {
+        if (!engine_->reserve()) {
+            fail(std::make_error_code(std::errc::not_enough_memory));
+        } else if (!try_start()) {
+            if (is_polled_) engine_->add_polled(*this);
+            return;
+        }
+    }
     if (relay::settle()) completed();
 }
 

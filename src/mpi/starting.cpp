@@ -1,12 +1,12 @@
 // The calls of MPI that requests start.
 #include <coppice/mpi/internal/named_request.hpp>
 
+#include "starting.hpp"
+
 #include <algorithm>
 #include <climits>
 
 namespace coppice::mpi::internal {
-
-namespace {
 
 MPI_Datatype type_of(element type) noexcept {
     const MPI_Datatype types[] = {MPI_BYTE,     MPI_INT8_T,  MPI_INT16_T,  MPI_INT32_T,
@@ -19,6 +19,8 @@ MPI_Op operator_of(reduction op) noexcept {
     const MPI_Op operators[] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX};
     return operators[static_cast<int>(op)];
 }
+
+namespace {
 
 int count_of(const memory& m) noexcept {
     return static_cast<int>(m.count);
@@ -91,6 +93,15 @@ int call_request::start_collective(MPI_Request& made) noexcept {
         case kind::all_to_all:
             return ::MPI_Ialltoall(from.data, count_of(from) / size, type, into.data,
                                    count_of(from) / size, type, over, &made);
+        case kind::all_gather:
+            return ::MPI_Iallgather(from.data, count_of(from), type, into.data, count_of(from),
+                                    type, over, &made);
+        case kind::scan:
+            return ::MPI_Iscan(unless_same(from, into), into.data, count_of(from), type,
+                               operator_of(call_.op), over, &made);
+        case kind::exclusive_scan:
+            return ::MPI_Iexscan(unless_same(from, into), into.data, count_of(from), type,
+                                 operator_of(call_.op), over, &made);
         default:
             return ::MPI_Ibarrier(over, &made);
     }
@@ -125,6 +136,7 @@ int call_request::look(bool take, handles& made, bool& found) noexcept {
 }
 
 void call_request::keep(const MPI_Status& status) noexcept {
+    if (call_.fill != nullptr) call_.fill(call_.into, call_.op);
     if (call_.what >= kind::barrier || call_.what == kind::send) return;
     int count = 0;
     ::MPI_Get_count(&status, type_of(call_.into.type), &count);

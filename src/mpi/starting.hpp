@@ -1,11 +1,16 @@
-// What the sources of the room share: codes of errors.
+// What the sources of the room share: codes of errors, and MPI's names of types and operators.
 #pragma once
 
+#include <coppice/mpi/internal/named_request.hpp>
+
+#include <mpi.h>
 #include <system_error>
 
 namespace coppice::mpi::internal {
 
 // Returns the code of what a call of MPI has returned. Threads: the owner.
 std::error_code error_of(int returned) noexcept;
+MPI_Datatype type_of(element type) noexcept;
+MPI_Op operator_of(reduction op) noexcept;
 
 }  // namespace coppice::mpi::internal

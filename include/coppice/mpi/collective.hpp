@@ -1,4 +1,4 @@
-// barrier, broadcast, reduce, and others: operations of all processes of a communicator.
+// barrier, broadcast, reduce, scan, and others: operations of all processes of a communicator.
 #pragma once
 // Every process of the communicator starts the operation, with the same sizes and the same root.
 // MPI cannot cancel it, so no stop ends it, and its sender has no set_stopped: a process that left
@@ -11,6 +11,8 @@
 #include <coppice/mpi/internal/initiation.hpp>
 #include <coppice/mpi/internal/named_request.hpp>
 
+#include <algorithm>
+#include <limits>
 #include <type_traits>
 
 namespace coppice::mpi {
@@ -32,6 +34,28 @@ auto collect(const communicator& over, const From& from, const Into& into, int r
     return initiate<named_request<K>>(a, static_cast<Token&&>(token));
 }
 
+// Returns the number that changes no other number when `op` combines them.
+template <class T>
+constexpr T identity_of(reduction op) noexcept {
+    using limits = std::numeric_limits<T>;
+    switch (op) {
+        case reduction::sum:
+            return T(0);
+        case reduction::product:
+            return T(1);
+        case reduction::minimum:
+            return limits::has_infinity ? limits::infinity() : limits::max();
+        case reduction::maximum:
+            break;
+    }
+    return limits::has_infinity ? -limits::infinity() : limits::lowest();
+}
+
+template <class T>
+void fill_with_identity(const memory& into, reduction op) noexcept {
+    std::fill_n(static_cast<T*>(into.data), into.count, identity_of<T>(op));
+}
+
 template <kind K, class T, class Token>
 auto start_combining(const communicator& over, std::span<const T> from, std::span<T> into,
                      reduction op, int root, Token&& token) {
@@ -40,6 +64,7 @@ auto start_combining(const communicator& over, std::span<const T> from, std::spa
     a.into = memory_of(into);
     a.op = op;
     a.to_rank = root;
+    if (K == kind::exclusive_scan && over.rank() == 0) a.fill = &fill_with_identity<T>;
     return initiate<named_request<K>>(a, static_cast<Token&&>(token));
 }
 
@@ -94,6 +119,34 @@ auto all_reduce(const communicator& over, From&& from, Into&& into, reduction op
         over, out, in, op, 0, static_cast<Token&&>(token));
 }
 
+// Combines the numbers of all processes up to this one, each with those at the same index. `from`
+// and `into` may be the same memory.
+template <readable_memory From, writable_memory Into, class Token = use_await_t>
+    requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
+auto scan(const communicator& over, From&& from, Into&& into, reduction op,
+          Token&& token = Token()) {
+    using number = internal::object_of<Into>;
+    const std::span<const number> out = internal::span_of(from);
+    const std::span<number> in = internal::span_of(into);
+    COPPICE_CHECK(in.size() == out.size(), "mpi::scan: `into` must be as long as `from`");
+    return internal::start_combining<internal::kind::scan, number>(over, out, in, op, 0,
+                                                                   static_cast<Token&&>(token));
+}
+
+// Combines the numbers of all processes before this one. Process 0 gets the identity of `op`: 0 for
+// a sum, 1 for a product, and the number furthest from the minimum or the maximum.
+template <readable_memory From, writable_memory Into, class Token = use_await_t>
+    requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
+auto exclusive_scan(const communicator& over, From&& from, Into&& into, reduction op,
+                    Token&& token = Token()) {
+    using number = internal::object_of<Into>;
+    const std::span<const number> out = internal::span_of(from);
+    const std::span<number> in = internal::span_of(into);
+    COPPICE_CHECK(in.size() == out.size(), "mpi::exclusive_scan: `into` must be as long as `from`");
+    return internal::start_combining<internal::kind::exclusive_scan, number>(
+        over, out, in, op, 0, static_cast<Token&&>(token));
+}
+
 // Collects the objects of all processes at process `root`, ordered by rank. Elsewhere `into` is not
 // used, and may be empty. All processes give equally many.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
@@ -105,6 +158,18 @@ auto gather(const communicator& over, From&& from, Into&& into, int root, Token&
                   "mpi::gather: `into` must hold what all processes give at the root");
     return internal::collect<internal::kind::gather>(over, out, in, root,
                                                      static_cast<Token&&>(token));
+}
+
+// Collects likewise, and gives the result to all processes. `from` is no part of `into`.
+template <readable_memory From, writable_memory Into, class Token = use_await_t>
+    requires internal::same_objects<From, Into>
+auto all_gather(const communicator& over, From&& from, Into&& into, Token&& token = Token()) {
+    const auto out = internal::span_of(from);
+    const auto in = internal::span_of(into);
+    COPPICE_CHECK(in.size() == out.size() * internal::size_of(over),
+                  "mpi::all_gather: `into` must hold what all processes give");
+    return internal::collect<internal::kind::all_gather>(over, out, in, 0,
+                                                         static_cast<Token&&>(token));
 }
 
 // Distributes the objects of process `root`, equally many to each, ordered by rank. Elsewhere

@@ -22,6 +22,8 @@ enum class errc {
     no_resources,  // the implementation is out of memory, or of another resource
     internal,      // an error inside the implementation, for example a connection that has broken
     other,         // any other class
+    out_of_range,  // a process has no such objects in its window
+    failed_elsewhere,  // another process has failed at its share of the work
 };
 
 // The category "mpi". Its messages are readable. Threads: any; calls nothing of MPI.

@@ -9,7 +9,6 @@
 #include <coppice/mpi/internal/initiation.hpp>
 #include <coppice/mpi/internal/named_request.hpp>
 
-#include <exception>
 #include <vector>
 
 namespace coppice::mpi {
@@ -51,16 +50,7 @@ auto receive_all(const communicator& over, std::vector<T>& objects, address from
     a.into = internal::memory_of(std::span<T>());
     a.source = from;
     a.container = &objects;
-    a.resize = [](void* container, std::size_t count, internal::memory& into) noexcept {
-        std::vector<T>& v = *static_cast<std::vector<T>*>(container);
-        try {
-            v.resize(count);
-        } catch (const std::exception&) {
-            return false;
-        }
-        into = internal::memory_of(std::span<T>(v));
-        return true;
-    };
+    a.resize = &internal::resize_vector<T>;
     return internal::initiate<internal::named_request<internal::kind::receive_all>>(
         a, static_cast<Token&&>(token));
 }

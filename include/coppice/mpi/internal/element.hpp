@@ -6,9 +6,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <ranges>
 #include <span>
 #include <type_traits>
+#include <vector>
 
 namespace coppice::mpi {
 
@@ -62,6 +64,19 @@ memory memory_of(std::span<T> objects) noexcept {
     constexpr element type = element_of<object>();
     constexpr std::size_t unit = type == element::bytes ? sizeof(object) : 1;
     return {const_cast<object*>(objects.data()), objects.size() * unit, type, unit};
+}
+
+// Gives a vector the size of what is received; false: no memory.
+template <class T>
+bool resize_vector(void* container, std::size_t count, memory& into) noexcept {
+    std::vector<T>& v = *static_cast<std::vector<T>*>(container);
+    try {
+        v.resize(count);
+    } catch (const std::exception&) {
+        return false;
+    }
+    into = memory_of(std::span<T>(v));
+    return true;
 }
 
 // A container that outlives the call, or a span.

@@ -79,6 +79,8 @@ public:
     // Ends the request, which listens for a deadline, soon after that time.
     void expect(time_point deadline) noexcept;
     void cancel(const request& owner, int which) noexcept;
+    // While there are windows, the owner lets MPI serve other processes that access them.
+    void count_windows(int change) noexcept { windows_ += change; }
 
 private:
     template <class F>
@@ -120,7 +122,7 @@ private:
     void expire() noexcept;
     void rest(std::int64_t now) noexcept;
     void sleep_until(std::int64_t nanoseconds) noexcept;
-    bool is_idle() const noexcept { return handles_.empty() && polled_.empty(); }
+    bool is_idle() const noexcept { return handles_.empty() && polled_.empty() && windows_ == 0; }
     template <class F>
     void for_each_request(F f) noexcept;
 
@@ -138,6 +140,7 @@ private:
     std::int64_t idle_since_ = 0;
     std::int64_t doze_ = doze_min;
     int starts_left_ = starts_max;
+    int windows_ = 0;
     bool ending_ = false;
     // Written before the constructor returns.
     int level_ = 0;

@@ -32,6 +32,9 @@ enum class kind : std::uint8_t {
     gather,
     scatter,
     all_to_all,
+    all_gather,
+    scan,
+    exclusive_scan,
 };
 
 // The arguments of any call; each kind uses some.
@@ -50,6 +53,8 @@ struct call_arguments {
     // Gives `container` the size of a message, for receive_all; false: no memory.
     bool (*resize)(void* container, std::size_t count, memory& into) noexcept = nullptr;
     void* container = nullptr;
+    // Writes the result that MPI leaves out, once the call has completed.
+    void (*fill)(const memory& into, reduction op) noexcept = nullptr;
 };
 
 class call_request : public request {
@@ -74,8 +79,9 @@ private:
 };
 
 inline constexpr const char* names_of_kinds[] = {
-    "send",      "receive", "send_receive", "receive", "probe",   "barrier",
-    "broadcast", "reduce",  "all_reduce",   "gather",  "scatter", "all_to_all"};
+    "send",    "receive",    "send_receive", "receive",    "probe",
+    "barrier", "broadcast",  "reduce",       "all_reduce", "gather",
+    "scatter", "all_to_all", "all_gather",   "scan",       "exclusive_scan"};
 
 template <kind K>
 inline constexpr bool has_envelope =

@@ -45,6 +45,9 @@ protected:
     virtual outcome start(handles& made) noexcept = 0;
     // Keeps what the status of the first handle says.
     virtual void keep(const MPI_Status&) noexcept {}
+    // Called when all handles have completed without an error. Returns true if the request has
+    // another step, which start() makes.
+    virtual bool continues() noexcept { return false; }
     // Called on the owner as the last access; may destroy the request.
     virtual void completed() noexcept = 0;
     void fail(std::error_code error) noexcept { error_ = error; }
@@ -52,6 +55,7 @@ protected:
 private:
     bool launch() noexcept;
     bool try_start() noexcept;
+    bool start_step() noexcept;
     void track(handles& made) noexcept;
     bool is_over() const noexcept { return waiting_ == 0 && !is_polled_; }
     void note(int which, const MPI_Status& status, int returned) noexcept;

@@ -1,0 +1,90 @@
+// What is on top of messages: parts of any size, windows, a sort of what all processes have, and
+// calls of functions in other processes.
+// mpiexec -n 4 example_80_mpi_algorithms
+// [top]
+#include <coppice/execution.hpp>
+#include <coppice/mpi.hpp>
+#include <coppice/task.hpp>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace ex = coppice::execution;
+namespace mpi = coppice::mpi;
+using coppice::task;
+// [/top]
+
+namespace {
+
+// [parts]
+// Every process gives as many numbers as its rank, and all get all.
+task<std::size_t> counts_of_last(const mpi::communicator& world) {
+    const std::vector<int> mine(static_cast<std::size_t>(world.rank()), world.rank());
+    mpi::parted<int> all;
+    co_await mpi::all_gather_v(world, mine, all);
+    const std::span<const int> of_last = all.part(world.size() - 1);
+    co_return of_last.size();
+}
+// [/parts]
+
+// [window]
+// Every process puts its rank where its neighbor reads it.
+task<int> exchange(const mpi::communicator& world, mpi::window<int>& edges) {
+    const std::array<int, 1> mine{world.rank()};
+    const int next = (world.rank() + 1) % world.size();
+    co_await mpi::put(edges, mine, next, 0);
+    co_await mpi::fence(edges);  // all have put, and all see it
+    co_return edges.local()[0];
+}
+// [/window]
+
+// [algorithms]
+task<std::uint64_t> compute(const mpi::communicator& world, std::vector<int>& numbers) {
+    co_await mpi::sort(world, numbers);
+    co_return co_await mpi::map_reduce(
+        world, 1000, std::uint64_t{0}, [](std::size_t i) { return std::uint64_t{i} * i; },
+        [](std::uint64_t a, std::uint64_t b) { return a + b; });
+}
+// [/algorithms]
+
+// [remote]
+std::string greeting(const std::string& name, int times) {
+    std::string text;
+    for (int i = 0; i != times; ++i) text += "hello " + name + "; ";
+    return text;
+}
+using functions = mpi::remote_functions<&greeting>;
+
+task<std::string> ask_last(const mpi::communicator& world, functions& calls) {
+    co_return co_await mpi::remote<&greeting>(calls, world.size() - 1, "rank 0", 2);
+}
+// [/remote]
+
+template <class T>
+T result_of(task<T> work) {
+    return std::get<0>(coppice::this_thread::sync_wait(std::move(work)).value());
+}
+
+}  // namespace
+
+int main() {
+    mpi::environment environment;
+    const mpi::communicator& world = environment.world();
+    mpi::window<int> edges(world, 1);
+    functions calls(world);
+    const bool all_there =
+        result_of(counts_of_last(world)) == static_cast<std::size_t>(world.size() - 1);
+    const int previous = (world.rank() + world.size() - 1) % world.size();
+    const bool has_put = result_of(exchange(world, edges)) == previous;
+    std::vector<int> numbers{7, 1, 5, 3};
+    const std::uint64_t sum = result_of(compute(world, numbers));
+    if (world.rank() != 0) return 0;
+    std::printf("parts %s, window %s\n", all_there ? "there" : "lost", has_put ? "right" : "wrong");
+    std::printf("the least number is %d, the sum of squares is %llu\n", numbers.front(),
+                static_cast<unsigned long long>(sum));
+    std::printf("%s\n", result_of(ask_last(world, calls)).c_str());
+}

@@ -1,0 +1,75 @@
+// window_request: the requests of window.hpp; window_state: the memory that they access.
+#pragma once
+
+#include <coppice/base/lifetime.hpp>
+#include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/internal/element.hpp>
+#include <coppice/mpi/internal/named_request.hpp>
+#include <coppice/mpi/internal/request.hpp>
+
+#include <mpi.h>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace coppice::mpi::internal {
+
+class window_state : immovable {
+public:
+    window_state(const communicator& over, std::size_t count, std::size_t size,
+                 std::size_t alignment);
+    ~window_state();
+    void* base() const noexcept { return base_; }
+    int rank() const noexcept { return own_.rank(); }
+    std::size_t count(int rank) const noexcept {
+        return rank < 0 || rank >= own_.size() ? 0 : counts_[static_cast<std::size_t>(rank)];
+    }
+    const communicator& own() const noexcept { return own_; }
+    MPI_Win handle() const noexcept { return handle_; }
+
+private:
+    int open(std::size_t count, std::size_t size) noexcept;
+
+    communicator own_;  // for the barriers of fences
+    std::vector<std::size_t> counts_;
+    void* base_ = nullptr;
+    MPI_Win handle_ = MPI_WIN_NULL;
+};
+
+enum class window_call : std::uint8_t { put, get, accumulate, fetch_accumulate, flush, fence };
+
+struct window_arguments {
+    window_arguments(window_state& w, window_call c, int to, std::size_t at) noexcept
+        : owner(&communicator_access::owner(w.own())), state(&w), what(c), rank(to), offset(at) {}
+    engine* owner;
+    window_state* state;
+    window_call what;
+    reduction op = reduction::sum;
+    int rank;
+    std::size_t offset;
+    memory from;
+    memory into;
+};
+
+class window_request : public request {
+public:
+    using arguments = window_arguments;
+    using value_type = void;
+    static constexpr const char* name = "operation of a window";
+    static constexpr bool can_cancel = false;
+    explicit window_request(const window_arguments& a) noexcept
+        : request(*a.owner, can_cancel), call_(a) {}
+
+protected:
+    ~window_request() = default;
+
+private:
+    outcome start(handles& made) noexcept final;
+    void keep(const MPI_Status&) noexcept final;
+    std::error_code range_error() const noexcept;
+    int access(MPI_Request& made) noexcept;
+
+    window_arguments call_;
+};
+
+}  // namespace coppice::mpi::internal

@@ -1,0 +1,135 @@
+// sort: orders the objects of all processes, so that each has a part of the whole order.
+#pragma once
+// A sample sort. Each process sorts its objects on its default pool. All see the same samples of
+// all objects, and choose the same splitters. Each sends what lies between two splitters to one
+// process, which merges what it gets. Equal objects are told apart by where they are from, so many
+// equal objects are spread over the processes too. Source: Shi and Schaeffer 1992.
+
+#include <coppice/exec/write_env.hpp>
+#include <coppice/mpi/internal/share.hpp>
+#include <coppice/mpi/varying.hpp>
+#include <coppice/parallel/sort.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace coppice::mpi {
+
+namespace internal {
+
+// An object, and where it was: in the order of these, no two are equal.
+template <class T>
+struct sample_of_sort {
+    T object;
+    std::int32_t rank;
+    std::uint64_t at;
+};
+
+// Each process gives that many samples for each process. With s of them, no process gets more than
+// 1 + 1/s of its share, and some objects more.
+inline constexpr std::size_t samples_for_each = 16;
+
+template <class T>
+std::vector<sample_of_sort<T>> samples_of(std::span<const T> sorted, int rank, int size) {
+    const std::size_t wanted =
+        std::min(samples_for_each * static_cast<std::size_t>(size), sorted.size());
+    std::vector<sample_of_sort<T>> samples;
+    samples.reserve(wanted);
+    for (std::size_t n = 0; n != wanted; ++n) {
+        const std::size_t at = sorted.size() / wanted * n + sorted.size() % wanted * n / wanted;
+        samples.push_back({sorted[at], rank, at});
+    }
+    return samples;
+}
+
+// Returns how many of the sorted objects of `rank` come before the splitter.
+template <class T, class Less>
+std::size_t count_before(std::span<const T> sorted, int rank, const sample_of_sort<T>& splitter,
+                         Less& less) {
+    if (rank == splitter.rank) return static_cast<std::size_t>(splitter.at);
+    const auto found =
+        rank < splitter.rank
+            ? std::upper_bound(sorted.begin(), sorted.end(), splitter.object, std::ref(less))
+            : std::lower_bound(sorted.begin(), sorted.end(), splitter.object, std::ref(less));
+    return static_cast<std::size_t>(found - sorted.begin());
+}
+
+// Returns how the sorted objects are divided by splitters that all processes choose alike.
+template <class T, class Less>
+partition split_by_samples(std::span<const T> sorted, int rank, int size,
+                           std::vector<sample_of_sort<T>>& samples, Less& less) {
+    std::sort(samples.begin(), samples.end(),
+              [&less](const sample_of_sort<T>& a, const sample_of_sort<T>& b) {
+                  if (less(a.object, b.object)) return true;
+                  if (less(b.object, a.object)) return false;
+                  return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
+              });
+    std::vector<std::size_t> counts;
+    std::size_t taken = 0;
+    for (int n = 1; n != size && !samples.empty(); ++n) {
+        const std::size_t at =
+            samples.size() * static_cast<std::size_t>(n) / static_cast<std::size_t>(size);
+        // a comparator that contradicts itself may say less than before
+        const std::size_t upto = std::max(taken, count_before<T>(sorted, rank, samples[at], less));
+        counts.push_back(upto - taken);
+        taken = upto;
+    }
+    counts.push_back(sorted.size() - taken);
+    counts.resize(static_cast<std::size_t>(size));
+    return partition(counts);
+}
+
+template <class T, class Less>
+task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
+    const int rank = over.rank(), size = over.size();
+    std::vector<T>* const mine = &objects;
+    Less* const comparing = &less;
+    std::vector<sample_of_sort<T>> samples;
+    auto* const chosen = &samples;
+    std::exception_ptr failure = co_await on_default_pool([mine, comparing, chosen, rank, size] {
+        parallel::sort(mine->begin(), mine->end(), std::ref(*comparing));
+        *chosen = samples_of<T>(*mine, rank, size);
+    });
+    co_await agree(over, std::move(failure));
+    if (size == 1) co_return;
+    parted<sample_of_sort<T>> all;
+    co_await all_gather_v(over, samples, all);
+    partition to;
+    partition* const divided = &to;
+    samples.swap(all.objects);
+    failure = co_await on_default_pool([mine, comparing, chosen, divided, rank, size] {
+        *divided = split_by_samples<T>(*mine, rank, size, *chosen, *comparing);
+    });
+    co_await agree(over, std::move(failure));
+    parted<T> got;
+    co_await all_to_all_v(over, objects, to, got);
+    objects.swap(got.objects);
+    failure = co_await on_default_pool(
+        [mine, comparing] { parallel::sort(mine->begin(), mine->end(), std::ref(*comparing)); });
+    co_await agree(over, std::move(failure));
+}
+
+}  // namespace internal
+
+// Returns a sender that sorts the objects of all processes: afterwards `objects` is sorted at each,
+// and no object of a process is less than one of a lower rank. The number of objects of a process
+// changes; each gets about an equal share. The order of equal objects is unspecified.
+//
+// Every process calls it. Workers of the default pool call `less` at the same time. No stop ends
+// it, and no other collective operation of the communicator may start before it has completed.
+// Errors: if `less` throws at a process, that exception there, and errc::failed_elsewhere at the
+// others; value_too_large, if a process would get more than 2^31 - 1 objects. The objects of all
+// processes together are then what they were, in any order, at any process. Cost: O(n log n) for n
+// objects of a process, four small collective calls and a large one, and memory for n objects.
+template <transferable T, std::copy_constructible Less = std::less<T>>
+    requires std::predicate<Less&, const T&, const T&>
+auto sort(const communicator& over, std::vector<T>& objects, Less less = Less()) {
+    return execution::unstoppable(
+        internal::run_sort<T, Less>(over, objects, static_cast<Less&&>(less)));
+}
+
+}  // namespace coppice::mpi

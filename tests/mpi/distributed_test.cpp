@@ -1,0 +1,313 @@
+// What is more than one call of MPI: windows, and algorithms over the processes of the job.
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/execution.hpp>
+#include <coppice/mpi/bulk.hpp>
+#include <coppice/mpi/collective.hpp>
+#include <coppice/mpi/error.hpp>
+#include <coppice/mpi/remote.hpp>
+#include <coppice/mpi/sort.hpp>
+#include <coppice/mpi/window.hpp>
+#include <coppice/task.hpp>
+#include <coppice/token.hpp>
+
+#include <gtest/gtest.h>
+
+#include "job.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+namespace ex = coppice::execution;
+namespace mpi = coppice::mpi;
+using coppice::block;
+using coppice::task;
+using mpi_test::job_size;
+using mpi_test::next_rank;
+using mpi_test::previous_rank;
+using mpi_test::wait_for;
+using mpi_test::world;
+
+struct pixel {
+    std::uint8_t red, green, blue;
+};
+
+TEST(mpi_window, what_is_put_is_there_after_a_fence_and_can_be_got) {
+    mpi::window<pixel> image(world(), 4);
+    EXPECT_EQ(image.local()[3].blue, 0);
+    mpi::fence(image, block);  // no rank puts before all have looked
+    const std::array<pixel, 2> out{pixel{1, 2, 3},
+                                   {4, 5, static_cast<std::uint8_t>(world().rank())}};
+    mpi::put(image, out, next_rank(), 2, block);
+    mpi::fence(image, block);
+    EXPECT_EQ(image.local()[2].green, 2);
+    EXPECT_EQ(image.local()[3].blue, previous_rank());
+    std::array<pixel, 1> in{};
+    mpi::get(image, in, next_rank(), 3, block);
+    EXPECT_EQ(in[0].blue, world().rank());
+    mpi::fence(image, block);
+}
+
+TEST(mpi_window, accumulations_of_all_ranks_lose_no_number) {
+    mpi::window<std::int64_t> counters(world(), world().rank() == 0 ? 2 : 0);
+    EXPECT_EQ(counters.count(0), 2u);
+    EXPECT_EQ(counters.count(1), 0u);
+    const std::array<std::int64_t, 1> one{1};
+    std::array<std::int64_t, 1> before{};
+    std::vector<std::int64_t> tickets;
+    for (int i = 0; i != 50; ++i) {
+        mpi::accumulate(counters, one, 0, 0, mpi::reduction::sum, block);
+        mpi::fetch_accumulate(counters, one, before, 0, 1, mpi::reduction::sum, block);
+        tickets.push_back(before[0]);
+    }
+    mpi::flush(counters, 0, block);
+    std::vector<std::int64_t> all(50 * job_size()), expected(50 * job_size());
+    mpi::all_gather(world(), tickets, all, block);
+    std::sort(all.begin(), all.end());
+    std::iota(expected.begin(), expected.end(), 0);
+    EXPECT_EQ(all, expected);  // every ticket was drawn once
+    mpi::fence(counters, block);
+    if (world().rank() == 0) {
+        EXPECT_EQ(counters.local()[0], 50 * world().size());
+    }
+    mpi::fence(counters, block);
+}
+
+TEST(mpi_window, an_access_outside_the_ranks_objects_is_an_error_and_touches_nothing) {
+    mpi::window<int> w(world(), 2);
+    std::array<int, 2> two{7, 7};
+    std::error_code error;
+    mpi::put(w, two, next_rank(), 1, block[error]);
+    EXPECT_EQ(error, mpi::errc::out_of_range) << error.message();
+    mpi::get(w, two, next_rank(), SIZE_MAX, block[error]);
+    EXPECT_EQ(error, mpi::errc::out_of_range);
+    mpi::accumulate(w, two, world().size(), 0, mpi::reduction::sum, block[error]);
+    EXPECT_EQ(error, mpi::errc::invalid_rank);
+    mpi::flush(w, -1, block[error]);
+    EXPECT_EQ(error, mpi::errc::invalid_rank);
+    mpi::put(w, std::span<const int>(two.data(), 0), next_rank(), 2, block[error]);
+    EXPECT_FALSE(error) << error.message();  // no object, at the end
+    mpi::fence(w, block);
+    EXPECT_EQ(w.local()[1], 0);
+    EXPECT_THROW(mpi::window<int>(world(), SIZE_MAX), std::system_error);
+}
+
+task<int> draws_tickets(mpi::window<int>& counter, int rounds) {
+    const std::array<int, 1> one{1};
+    std::array<int, 1> before{};
+    int sum = 0;
+    for (int i = 0; i != rounds; ++i) {
+        co_await mpi::fetch_accumulate(counter, one, before, next_rank(), 0, mpi::reduction::sum);
+        sum += before[0];
+    }
+    co_await mpi::fence(counter);
+    co_return sum;
+}
+
+TEST(mpi_window, tasks_await_accesses) {
+    mpi::window<int> counter(world(), 1);
+    const auto sum = wait_for(draws_tickets(counter, 20));
+    ASSERT_TRUE(sum.has_value());
+    EXPECT_EQ(std::get<0>(*sum), 190);
+}
+
+TEST(mpi_bulk, every_index_is_called_once_at_one_of_the_ranks) {
+    constexpr std::size_t n = 1003;
+    std::vector<int> calls(n), all(n);
+    int* const counted = calls.data();
+    ASSERT_TRUE(wait_for(mpi::bulk(world(), n, [counted](std::size_t i) { ++counted[i]; })));
+    mpi::all_reduce(world(), calls, all, mpi::reduction::sum, block);
+    EXPECT_EQ(all, std::vector<int>(n, 1));
+    const int here = std::accumulate(calls.begin(), calls.end(), 0);
+    EXPECT_NEAR(here, static_cast<int>(n / job_size()), 1);
+    EXPECT_TRUE(wait_for(mpi::bulk(world(), 0, [](std::size_t) { ADD_FAILURE(); })));
+}
+
+TEST(mpi_bulk, an_exception_at_one_rank_is_an_error_at_every_rank) {
+    const auto fails = [](std::size_t i) {
+        if (i == 0) throw std::out_of_range("index 0");
+    };
+    if (world().rank() == 0) {
+        EXPECT_THROW(wait_for(mpi::bulk(world(), 100, fails)), std::out_of_range);
+        return;
+    }
+    try {
+        wait_for(mpi::bulk(world(), 100, fails));
+        ADD_FAILURE() << "no error";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), mpi::errc::failed_elsewhere) << e.what();
+    }
+}
+
+struct longest_run {  // of odd numbers: associative, but not commutative
+    int from_start, longest, to_end, count;
+};
+longest_run combined(longest_run a, longest_run b) {
+    return {a.from_start == a.count ? a.count + b.from_start : a.from_start,
+            std::max({a.longest, b.longest, a.to_end + b.from_start}),
+            b.to_end == b.count ? b.count + a.to_end : b.to_end, a.count + b.count};
+}
+
+TEST(mpi_map_reduce, keeps_the_order_of_operands_over_workers_and_ranks) {
+    const auto is_odd = [](std::size_t i) {
+        const int odd = i % 7 == 3 || i % 1000 == 0 ? 0 : 1;
+        return longest_run{odd, odd, odd, 1};
+    };
+    longest_run expected{0, 0, 0, 0};
+    for (std::size_t i = 0; i != 5000; ++i) expected = combined(expected, is_odd(i));
+    const auto got =
+        wait_for(mpi::map_reduce(world(), 5000, longest_run{0, 0, 0, 0}, is_odd, combined));
+    ASSERT_TRUE(got.has_value());
+    EXPECT_EQ(std::get<0>(*got).longest, expected.longest);
+    EXPECT_EQ(std::get<0>(*got).to_end, expected.to_end);
+    EXPECT_EQ(std::get<0>(*got).count, 5000);
+    const auto none =
+        wait_for(mpi::map_reduce(world(), 0, longest_run{0, 0, 0, 0}, is_odd, combined));
+    EXPECT_EQ(std::get<0>(*none).count, 0);
+}
+
+// Sorts `mine` of all ranks, and compares with the sorted whole. Returns the largest part.
+std::size_t sorts(std::vector<int> mine, bool descending = false) {
+    mpi::parted<int> before, after;
+    mpi::all_gather_v(world(), mine, before, block);
+    const auto less = [descending](int a, int b) { return descending ? b < a : a < b; };
+    EXPECT_TRUE(wait_for(mpi::sort(world(), mine, less)));
+    mpi::all_gather_v(world(), mine, after, block);
+    std::sort(before.objects.begin(), before.objects.end(), less);
+    EXPECT_EQ(after.objects, before.objects);
+    std::size_t largest = 0;
+    for (int n = 0; n != world().size(); ++n) largest = std::max(largest, after.parts.count(n));
+    return largest;
+}
+
+TEST(mpi_sort, puts_the_whole_in_order_and_spreads_it_also_if_all_keys_are_equal) {
+    std::vector<int> random(4000), equal(4000, 5);
+    std::uint32_t state = static_cast<std::uint32_t>(world().rank()) + 1;
+    for (int& r : random) r = static_cast<int>((state = state * 1664525 + 1013904223) >> 8);
+    EXPECT_LT(sorts(random), 4600u);
+    EXPECT_LT(sorts(random, true), 4600u);
+    EXPECT_LT(sorts(equal), 4600u);
+    std::vector<int> sorted(4000);
+    std::iota(sorted.begin(), sorted.end(), 4000 * world().rank());
+    EXPECT_LT(sorts(sorted), 4600u);
+}
+
+TEST(mpi_sort, takes_no_object_one_object_and_all_objects_at_one_rank) {
+    EXPECT_EQ(sorts({}), 0u);
+    EXPECT_EQ(sorts(world().rank() == 1 ? std::vector<int>{3} : std::vector<int>{}), 1u);
+    std::vector<int> many(world().rank() == 1 ? 5000 : 0);
+    std::iota(many.rbegin(), many.rend(), 0);
+    EXPECT_LT(sorts(many), 5000 / job_size() + 600);
+}
+
+TEST(mpi_sort, a_comparator_that_throws_at_one_rank_ends_the_sort_at_all) {
+    std::vector<int> mine(100, world().rank());
+    const auto fails = [](int a, int b) {
+        if (a == 0 && b == 0) throw std::domain_error("compared");  // only at rank 0, at first
+        return a < b;
+    };
+    EXPECT_ANY_THROW(wait_for(mpi::sort(world(), mine, fails)));
+    mpi::barrier(world(), block);
+    EXPECT_EQ(mine.size(), 100u);
+}
+
+coppice::internal::atomic<int> released{0};
+coppice::internal::atomic<int> pings{0};
+
+pixel brightened(pixel p, int by) {
+    return {static_cast<std::uint8_t>(p.red + by), p.green, p.blue};
+}
+std::vector<int> repeated(const std::string& text, int times) noexcept {
+    return std::vector<int>(static_cast<std::size_t>(times), static_cast<int>(text.size()));
+}
+void throws_a_code() {
+    throw std::system_error(std::make_error_code(std::errc::no_space_on_device), "disk");
+}
+int throws_a_text(int i) {
+    throw std::out_of_range("index " + std::to_string(i));
+}
+int waits() {
+    released.wait(0, coppice::internal::relaxed);
+    return 1;
+}
+void ping() {
+    pings.fetch_add(1, coppice::internal::relaxed);  // a reply comes after it
+}
+using functions =
+    mpi::remote_functions<&brightened, &repeated, &throws_a_code, &throws_a_text, &waits, &ping>;
+
+TEST(mpi_remote, calls_pass_structs_strings_and_vectors_and_return_results) {
+    functions calls(world());
+    const auto p = wait_for(mpi::remote<&brightened>(calls, next_rank(), pixel{1, 2, 3}, 10));
+    ASSERT_TRUE(p.has_value());
+    EXPECT_EQ(std::get<0>(*p).red, 11);
+    const std::string long_text(100'000, 'x');
+    const auto v = wait_for(mpi::remote<&repeated>(calls, previous_rank(), long_text, 70'000));
+    EXPECT_EQ(std::get<0>(*v), std::vector<int>(70'000, 100'000));
+    EXPECT_TRUE(std::get<0>(*wait_for(mpi::remote<&repeated>(calls, 0, "", 0))).empty());
+}
+
+TEST(mpi_remote, errors_of_the_function_and_of_the_rank_come_back) {
+    functions calls(world());
+    try {
+        wait_for(mpi::remote<&throws_a_code>(calls, next_rank()));
+        ADD_FAILURE() << "no error";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::no_space_on_device);
+    }
+    try {
+        wait_for(mpi::remote<&throws_a_text>(calls, next_rank(), 17));
+        ADD_FAILURE() << "no error";
+    } catch (const mpi::remote_error& e) {
+        EXPECT_STREQ(e.what(), "index 17");
+        EXPECT_EQ(e.rank(), next_rank());
+    }
+    EXPECT_THROW(wait_for(mpi::remote<&ping>(calls, world().size())), std::system_error);
+}
+
+TEST(mpi_remote, many_calls_at_once_all_arrive_and_each_gets_its_own_reply) {
+    pings.store(0, coppice::internal::relaxed);
+    {
+        functions calls(world());
+        const auto one = [&calls](int i) {
+            return mpi::remote<&brightened>(calls, (world().rank() + i) % world().size(),
+                                            pixel{static_cast<std::uint8_t>(i), 0, 0}, 1);
+        };
+        for (int i = 0; i != 10; ++i) {
+            const auto got = wait_for(ex::when_all(one(i), one(50 + i), one(100 + i),
+                                                   mpi::remote<&ping>(calls, next_rank())));
+            ASSERT_TRUE(got.has_value());
+            EXPECT_EQ(std::get<0>(*got).red, i + 1);
+            EXPECT_EQ(std::get<1>(*got).red, i + 51);
+            EXPECT_EQ(std::get<2>(*got).red, i + 101);
+        }
+    }  // no process leaves before all have called
+    EXPECT_EQ(pings.load(coppice::internal::relaxed), 10);
+}
+
+TEST(mpi_remote, a_stopped_call_ends_while_the_function_runs_and_others_still_work) {
+    released.store(0, coppice::internal::relaxed);
+    functions calls(world());
+    auto pending = mpi::remote<&waits>(calls, next_rank()) | ex::then([](int) { return 1; });
+    const auto first = wait_for(
+        ex::when_any(std::move(pending), mpi::barrier(world()) | ex::then([] { return 2; })));
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(std::get<0>(*first), 2);
+    released.store(1, coppice::internal::relaxed);  // nothing else is passed
+    released.notify_all();
+    const auto later = wait_for(mpi::remote<&waits>(calls, next_rank()));
+    EXPECT_EQ(std::get<0>(*later), 1);
+}
+
+}  // namespace
