@@ -148,9 +148,9 @@ void remote_service::give_tag(int tag) noexcept {
     free_tags_.push_back(tag);
 }
 
-task<bytes> remote_service::call(int rank, std::uint32_t function, bytes arguments) {
+task<bytes> remote_service::call(int rank, std::uint32_t index, bytes arguments) {
     reply_tag tag(*this, rank);
-    const request_header header{function, tag.number()};
+    const request_header header{index, tag.number()};
     const auto first = std::as_bytes(std::span<const request_header, 1>(&header, 1));
     arguments.insert(arguments.begin(), first.begin(), first.end());
     co_await send(own_, arguments, {rank, request_tag});

@@ -26,8 +26,8 @@ public:
     remote_service(const communicator& over, std::span<const function> table);
     ~remote_service();
 
-    // Sends `arguments`, and returns the result's bytes. Errors: those of remote().
-    task<bytes> call(int rank, std::uint32_t function, bytes arguments);
+    // Calls table[index], and returns the bytes of its result. Errors: those of remote().
+    task<bytes> call(int rank, std::uint32_t index, bytes arguments);
 
 private:
     class reply_tag;
