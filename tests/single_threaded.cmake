@@ -24,7 +24,7 @@ list(APPEND coppice_tests_left_out
     io/simulated_failures io/simulation io/timers_end
     pool/topology
     stop/concepts
-    sync/channel_extremes sync/event sync/failing_copies sync/latch sync/mutex sync/reentry
+    sync/channel_extremes sync/event sync/latch sync/mutex sync/reentry
     sync/select_cost sync/select_fairness sync/select_locks sync/select_looks sync/select_range
     sync/semaphore sync/waiting_edges
     task/aligned_result task/change_scheduler task/generator task/generator_cost task/generator_uses
