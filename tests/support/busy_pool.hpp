@@ -40,7 +40,7 @@ task<bool> timed_out(Make make, std::chrono::nanoseconds limit) {
     }
     co_return false;
 }
-// Says likewise, in a task on the pool.
+// Says so of a task that it runs on the pool.
 template <class Pool, class Make>
 bool times_out(Pool& pool, Make make,
                std::chrono::nanoseconds limit = std::chrono::milliseconds(1)) {
