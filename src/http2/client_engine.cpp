@@ -22,7 +22,7 @@ constexpr unsigned continuations_most = 16;  // frames of one head, after its fi
 // own.
 constexpr std::int32_t connection_window = 1 << 20;
 // A head whose fields are so many times too large ends its stream.
-constexpr std::size_t endured_factor = 4;
+constexpr std::size_t endured_answer_factor = 4;
 
 }  // namespace
 
@@ -190,7 +190,7 @@ void client_engine::close(stream& s, std::uint32_t code) noexcept {
 bool client_engine::add(stream& s, std::string_view name, std::string_view value) {
     constexpr std::size_t overhead = 4;  // of a line: ": " and CRLF
     s.bytes += name.size() + value.size() + overhead;
-    if (s.bytes > endured_factor * limits_.header_bytes_max) return false;
+    if (s.bytes > endured_answer_factor * limits_.header_bytes_max) return false;
     if (name == ":status") {
         (void)std::from_chars(value.data(), value.data() + value.size(), s.status);
         return true;
