@@ -17,10 +17,6 @@ namespace coppice::http2 {
 
 namespace {
 
-constexpr unsigned continuations_most = 16;  // frames of one head, after its first
-// The connection's window. It opens as bytes arrive, so a stream that is not read closes only its
-// own.
-constexpr std::int32_t connection_window = 1 << 20;
 // A head whose fields are so many times too large ends its stream.
 constexpr std::size_t endured_answer_factor = 4;
 

@@ -15,11 +15,6 @@ namespace coppice::http2 {
 
 namespace {
 
-constexpr unsigned continuations_most = 16;  // frames of one head, after its first
-// The connection's window. It opens as bytes arrive, so a stream that is not read closes only its
-// own.
-constexpr std::int32_t connection_window = 1 << 20;
-
 std::uint32_t code_of(http::stream_reset why) noexcept {
     switch (why) {
         case http::stream_reset::no_error:

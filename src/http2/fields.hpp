@@ -1,4 +1,4 @@
-// What both engines of HTTP/2 need for fields.
+// What both engines of HTTP/2 need: limits, and helpers for fields.
 #pragma once
 
 #include <nghttp2/nghttp2.h>
@@ -10,6 +10,11 @@
 #include <string_view>
 
 namespace coppice::http2 {
+
+inline constexpr unsigned continuations_most = 16;  // frames of one head, after its first
+// The connection's window. It opens as bytes arrive, so a stream that is not read closes only its
+// own.
+inline constexpr std::int32_t connection_window = 1 << 20;
 
 inline std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
     return {reinterpret_cast<const char*>(bytes), size};
