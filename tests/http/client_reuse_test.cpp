@@ -38,10 +38,10 @@ public:
         : listener_(listen_anywhere(where)), other_listener_(listen_anywhere(elsewhere)) {
         thread_ = std::thread([this, unasked = std::move(unasked), closes] {
             int first = ::accept(listener_, nullptr, nullptr);
-            EXPECT_TRUE(receive_request(first).starts_with("GET /1 "));
+            EXPECT_TRUE(read_request(first).starts_with("GET /1 "));
             send_to(first, answer_of("first"));
             const int other = ::accept(other_listener_, nullptr, nullptr);
-            EXPECT_TRUE(receive_request(other).starts_with("GET /other "));
+            EXPECT_TRUE(read_request(other).starts_with("GET /other "));
             // On the loopback, the bytes have arrived when the call returns.
             if (!unasked.empty()) send_to(first, unasked);
             if (closes) ::close(std::exchange(first, -1));
@@ -49,7 +49,7 @@ public:
             // The request comes on a new connection, or, if nothing was said, on the first.
             const bool kept = unasked.empty() && !closes;
             const int second = kept ? first : ::accept(listener_, nullptr, nullptr);
-            EXPECT_TRUE(receive_request(second).starts_with("GET /2 "));
+            EXPECT_TRUE(read_request(second).starts_with("GET /2 "));
             send_to(second, answer_of("second"));
             for (const int fd : {first, other, kept ? -1 : second}) ::close(fd);
         });
@@ -153,17 +153,17 @@ TEST_P(client_reuse, a_closed_connection_is_replaced_by_a_new_one_and_not_by_ano
         std::thread server([&] {
             pollfd fds[] = {{-1, POLLIN, 0}, {-1, POLLIN, 0}, {listener, POLLIN, 0}};
             for (int i : {0, 1}) fds[i].fd = ::accept(listener, nullptr, nullptr);
-            for (int i : {0, 1}) EXPECT_TRUE(receive_request(fds[i].fd).starts_with("GET / "));
+            for (int i : {0, 1}) EXPECT_TRUE(read_request(fds[i].fd).starts_with("GET / "));
             for (int i : {0, 1}) send_to(fds[i].fd, answer_of("first"));
             while (::poll(fds, 3, -1) >= 0 && fds[2].revents == 0) {
                 for (int i : {0, 1}) {
                     if (fds[i].revents == 0) continue;
-                    if (!receive_request(fds[i].fd).empty()) ++asked_again;
+                    if (!read_request(fds[i].fd).empty()) ++asked_again;
                     ::close(std::exchange(fds[i].fd, -1));
                 }
             }
             const int last = ::accept(listener, nullptr, nullptr);
-            EXPECT_TRUE(receive_request(last).starts_with("GET / "));
+            EXPECT_TRUE(read_request(last).starts_with("GET / "));
             send_to(last, answer_of("second"));
             for (const int fd : {fds[0].fd, fds[1].fd, last}) ::close(fd);
         });

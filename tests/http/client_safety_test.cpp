@@ -227,7 +227,7 @@ void answer_one(int listener, std::string_view answer, const atomic<bool>& over)
     }
     if (ready.revents == 0) return;
     const int fd = ::accept(listener, nullptr, nullptr);
-    (void)receive_request(fd);
+    (void)read_request(fd);
     (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
     ::close(fd);
 }
@@ -359,7 +359,7 @@ TEST_P(client_safety, bytes_that_cannot_become_an_answer_are_refused_at_once) {
             network net(GetParam());
             std::thread server([&] {
                 const int fd = ::accept(listener, nullptr, nullptr);
-                (void)receive_request(fd);
+                (void)read_request(fd);
                 const std::string_view text = bytes;
                 for (std::size_t i = 0; i < text.size(); i += slowly ? 1 : text.size()) {
                     (void)::send(fd, text.data() + i, slowly ? 1 : text.size(), MSG_NOSIGNAL);

@@ -77,7 +77,7 @@ TEST_P(client_safety, a_success_whose_body_is_not_taken_in_time_is_an_error) {
     network net(GetParam());
     std::thread server([&] {
         const int fd = ::accept(listener, nullptr, nullptr);
-        (void)receive_request(fd);
+        (void)read_request(fd);
         const std::string_view answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
         (void)::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
         char end;

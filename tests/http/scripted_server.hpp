@@ -58,7 +58,7 @@ inline int listen_anywhere(io::endpoint& where) {
     return listener;
 }
 // Returns a request without a body; "" if the connection ends before it has arrived.
-inline std::string receive_request(int fd) {
+inline std::string read_request(int fd) {
     std::string asked;
     char buffer[4096];
     while (asked.find("\r\n\r\n") == asked.npos) {
@@ -147,7 +147,7 @@ public:
 private:
     void serve(const std::string& answer) const {
         const int fd = ::accept(listener_, nullptr, nullptr);
-        (void)receive_request(fd);
+        (void)read_request(fd);
         ::send(fd, answer.data(), answer.size(), MSG_NOSIGNAL);
         if (how_ == ending::reset) {
             // The client has read everything, so the reset is all that it can see.

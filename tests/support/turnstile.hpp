@@ -4,6 +4,7 @@
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/internal/stop_registration.hpp>
 #include <coppice/exec/sender.hpp>
+#include <coppice/stop/inplace.hpp>
 
 namespace coppice::test {
 
