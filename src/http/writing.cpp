@@ -77,6 +77,9 @@ task<bool> connection::write(exchange& e) {
     }
     back_to_batch();
     account(e, loop_.context.now());
+    // The send may have taken the error of the socket, so that the pending receive sees only an end
+    // of input, and a producer that waits for something else would learn nothing.
+    if (ec && !stopped) request_stop();
     co_return !ec;
 }
 

@@ -1,4 +1,5 @@
 // Server-sent events of http::server: their format, comments between them, and how they end.
+#include <coppice/exec/when_any.hpp>
 #include <coppice/http/events.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/io/timer.hpp>
@@ -123,6 +124,39 @@ TEST_P(events_on, comments_come_while_the_producer_waits_and_a_reset_stops_it) {
         all += more;
     }
     c.reset();
+    EXPECT_EQ(stopped.get_future().wait_for(10s), std::future_status::ready);
+}
+
+// The send takes the socket's error before the loop looks at the socket again, so that the pending
+// receive sees an end of input and no error.
+TEST_P(events_on, a_send_that_finds_the_client_gone_stops_what_else_the_producer_waits_for) {
+    std::promise<void> began, reset, stopped;
+    http::router r;
+    r.get("/events", [&](request& q) {
+        return http::events(q, [&, &loop = q.loop()](event_writer& out) -> task<> {
+            co_await out.send({.data = "first"});
+            io::timer never(loop);
+            const auto send_late = [](event_writer& to, std::promise<void>& ready,
+                                      std::promise<void>& gone) -> task<> {
+                ready.set_value();
+                gone.get_future().wait();
+                co_await to.send({.data = "second"});
+            };
+            struct at_end {
+                std::promise<void>& p;
+                ~at_end() { p.set_value(); }
+            } const told{stopped};
+            // A sender that is stopped does not win.
+            co_await execution::when_any(never.wait_for(1h), send_late(out, began, reset));
+        });
+    });
+    running_server server(options_of(GetParam()), std::move(r));
+    client c(server.port());
+    c.send(get_events);
+    EXPECT_NE(c.receive_piece(), "");
+    began.get_future().get();
+    c.reset();
+    reset.set_value();
     EXPECT_EQ(stopped.get_future().wait_for(10s), std::future_status::ready);
 }
 
