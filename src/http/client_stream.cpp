@@ -151,9 +151,11 @@ bool client_stream::put_head(std::string_view head) noexcept {
     has_length_ = length || !find_line(fields, "transfer-encoding");
     if (length) left_ = parse_integer<std::uint64_t>(*length).value_or(0);
     number_ = session_.request(*this, head, is_whole());
-    if (number_ != 0) return true;
+    if (number_ > 0) return true;
+    failure_ = std::make_error_code(number_ == 0 ? std::errc::not_enough_memory
+                                                 : std::errc::invalid_argument);
+    number_ = 0;
     is_given_up_ = true;  // nothing will come
-    failure_ = std::make_error_code(std::errc::not_enough_memory);
     return false;
 }
 

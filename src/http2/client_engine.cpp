@@ -360,7 +360,7 @@ std::int32_t client_engine::request(http::requesting_stream& user, std::string_v
                                     bool ended) noexcept {
     try {
         stream& s = spare_stream();
-        if (!collect_request(head)) return 0;
+        if (!collect_request(head)) return -1;
         nghttp2_data_provider provider{};
         provider.source.ptr = &s;
         provider.read_callback = &callbacks::read;
@@ -372,8 +372,10 @@ std::int32_t client_engine::request(http::requesting_stream& user, std::string_v
         s.is_answered = false;
         spare_.pop_back();
         return number;
-    } catch (const std::exception&) {  // no memory; or a target that is no URL
+    } catch (const std::bad_alloc&) {
         return 0;
+    } catch (const std::exception&) {  // the target is no URL
+        return -1;
     }
 }
 

@@ -161,6 +161,22 @@ TEST_P(http2_client_on, requests_and_answers_are_as_over_http1) {
     }(net.loop, server->local()));
 }
 
+// Over HTTP/1.1, a proxy may understand such a target.
+TEST_P(http2_client_on, a_target_that_is_no_url_of_http_is_an_invalid_argument) {
+    seen m;
+    running_server server(serves_http2(GetParam()), routes_of(m));
+    network net(GetParam());
+    net.run([](io::context& loop, io::endpoint to) -> task<> {
+        http::client client(loop, speaks_http2());
+        for (const char* target : {"ftp://a/", "http://", "urn:x"}) {
+            EXPECT_EQ(co_await error_of(client, asks(to, target)), std::errc::invalid_argument)
+                << target;
+        }
+        EXPECT_EQ((co_await client.get(to, "/")).body(), "hello none");
+        EXPECT_EQ(client.connections_made(), 1u);
+    }(net.loop, server->local()));
+}
+
 TEST_P(http2_client_on, a_hundred_requests_share_one_connection) {
     seen m;
     running_server server(serves_http2(GetParam(), {.streams_max = 7}), routes_of(m));

@@ -121,8 +121,8 @@ public:
     virtual bool is_accepting() const noexcept = 0;
 
     // Begins a request: `head` in the form of HTTP/1.1. `ended`: no body follows. Otherwise the
-    // stream's take() gives it. Returns the stream's number, or 0 if there is no memory. Lifetime:
-    // the stream outlives closed().
+    // stream's take() gives it. Returns the stream's number; 0 if there is no memory; -1 if the
+    // head cannot be said in HTTP/2. Lifetime: the stream outlives closed().
     virtual std::int32_t request(requesting_stream& s, std::string_view head,
                                  bool ended) noexcept = 0;
     virtual void wake(std::int32_t number) noexcept = 0;
