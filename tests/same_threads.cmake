@@ -19,7 +19,7 @@ foreach(name
         parallel/braces parallel/find parallel/memory parallel/numbers parallel/partition
         parallel/reduce parallel/sort_errors parallel/spellings parallel/transform parallel/views
         pool/callables pool/ranges
-        stop/one_family stop/throwing stop/wording
+        stop/throwing stop/wording
         sync/channel sync/failing_copies sync/select sync/select_kinds
         task/generator_ends task/strict_source task/task_connect
         token/callback token/direct)
