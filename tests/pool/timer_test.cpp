@@ -290,18 +290,6 @@ TEST(pool_timers, a_timer_that_is_busy_with_is_left_to_a_sleeping_worker) {
     sync_wait(scope.join());
 }
 
-TEST(pool_timers, run_in_the_order_of_their_times_on_one_worker) {
-    thread_pool pool(1);
-    const auto sch = pool.get_scheduler();
-    std::vector<int> order;
-    const auto note = [&order](int i) { return [&order, i]() noexcept { order.push_back(i); }; };
-    const ex::instant start = ex::now(sch) + ex::time_span(2ms);
-    sync_wait(ex::when_all(ex::schedule_at(sch, start + ex::time_span(2ms)) | ex::then(note(2)),
-                           ex::schedule_at(sch, start) | ex::then(note(0)),
-                           ex::schedule_at(sch, start + ex::time_span(1ms)) | ex::then(note(1))));
-    EXPECT_EQ(order, (std::vector{0, 1, 2}));
-}
-
 TEST(pool_timers, of_a_node_complete_on_that_node) {
     thread_pool pool(2);
     const auto sch = pool.get_scheduler(0);
