@@ -8,7 +8,7 @@
 #include <coppice/sync/internal/wait.hpp>
 
 // No model waits for a time.
-void coppice::internal::process_timer_node::arm(std::int64_t) {}
+bool coppice::internal::process_timer_node::arm(std::int64_t) { return true; }
 void coppice::internal::process_timer_node::disarm() noexcept {}
 void coppice::internal::process_timer_node::retire() noexcept {}
 
