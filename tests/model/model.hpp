@@ -13,6 +13,8 @@
 // that fault in the code either. A mutant that cannot die is listed with survives(), which requires
 // the reason in words and checks that the mutant does survive.
 
+#include "checker.hpp"
+
 #include <coppice/base/internal/asymmetric.hpp>
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/check.hpp>
@@ -153,7 +155,7 @@ private:
     }
 
     template <class Test>
-    bool explore(effort most, std::string& said) {
+    bool explore(effort most, std::string& said, bool explains = true) {
         fixed_stream output;
         fixed_stream progress;
         rl::test_params params;
@@ -164,7 +166,8 @@ private:
         params.search_type =
             most.full_search ? rl::fair_full_search_scheduler_type : rl::random_scheduler_type;
         params.execution_depth_limit = 4000;
-        const bool found_nothing = rl::simulate<Test>(params);
+        static constexpr erased_test erased = erase<Test>();
+        const bool found_nothing = model::explore(erased, params, explains);
         said = output.said();
         return found_nothing;
     }
@@ -172,7 +175,7 @@ private:
     template <class Test>
     void expect_death(const char* name, effort most) {
         std::string said;
-        const bool lived = explore<Test>(most, said);
+        const bool lived = explore<Test>(most, said, false);
         if (!mutation().touched) {
             count(false, "dies", name, "the mutant was never reached: wrong file, edge or name");
         } else {
