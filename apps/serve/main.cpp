@@ -274,9 +274,6 @@ int main(int argc, char** argv) {
     const serve::options& options = std::get<serve::options>(parsed);
 
     const auto endpoint = io::endpoint::parse(options.address, options.port);
-    if (!endpoint) {
-        return refuse("--address: '" + options.address + "' is not an IPv4 or IPv6 address");
-    }
     raise_file_limit();
     std::signal(SIGPIPE, SIG_IGN);
     serve::world world;
@@ -319,10 +316,6 @@ int main(int argc, char** argv) {
     std::optional<admin_listener> admin;
     if (options.admin_port) {
         const auto at = io::endpoint::parse(options.admin_address, *options.admin_port);
-        if (!at) {
-            return refuse("--admin-address: '" + options.admin_address +
-                          "' is not an IPv4 or IPv6 address");
-        }
         try {
             admin.emplace(at.value(), world);
         } catch (const std::system_error& e) {

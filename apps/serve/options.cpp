@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 
 #include <coppice/http/admission.hpp>
+#include <coppice/io/endpoint.hpp>
 
 #include <charconv>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -104,6 +106,25 @@ std::string refuse_other_than_block(const std::string& text) {
     }
 }
 
+// Returns what is wrong with an address; "" if nothing is.
+std::string refuse_other_than_address(const std::string& text) {
+    if (coppice::io::endpoint::parse(text, 1)) return "";
+    return "'" + text + "' is not an IPv4 or IPv6 address, like 127.0.0.1 or ::";
+}
+
+// Returns what is wrong with the file of a log, as far as that shows before it is opened; "" if
+// nothing is.
+std::string refuse_other_than_log(const std::string& text) {
+    namespace fs = std::filesystem;
+    std::error_code ec;
+    if (text == "-") return "";
+    if (text.empty()) return "'' is not a file";
+    if (fs::is_directory(text, ec)) return "'" + text + "' is a directory";
+    const fs::path parent = fs::path(text).parent_path();
+    if (parent.empty() || fs::is_directory(parent, ec)) return "";
+    return "'" + text + "' cannot be made: there is no directory " + parent.string();
+}
+
 void add_log(CLI::App& app, options& o) {
     using coppice::http::access_log_format;
     static const std::map<std::string, access_log_format> formats{
@@ -114,7 +135,8 @@ void add_log(CLI::App& app, options& o) {
     CLI::Option* const log =
         app.add_option("--access-log", o.access_log,
                        "file that gets a line for each answered request; - means stderr. SIGHUP "
-                       "reopens it");
+                       "reopens it")
+            ->check(refuse_other_than_log);
     app.add_option("--access-log-format", o.server.access_log_format,
                    "plain; combined: as Apache writes it; traced: combined, the request's id, its "
                    "traceparent, and the seconds; json: an object in a line, with all of these")
@@ -135,6 +157,7 @@ void add_place(CLI::App& app, options& o, int& port) {
     static const std::map<std::string, backend> rings{
         {"auto", backend::automatic}, {"uring", backend::uring}, {"epoll", backend::epoll}};
     app.add_option("--address", o.address, "IPv4 or IPv6 address to listen on")
+        ->check(refuse_other_than_address)
         ->capture_default_str();
     app.add_option("--port", port, "TCP port; 0 lets the system choose")
         ->check(CLI::Range(0, 65535))
@@ -238,6 +261,7 @@ void add_admin(CLI::App& app, options& o) {
                       ->check(CLI::Range(0, 65535)));
     admin.add(
         app.add_option("--admin-address", o.admin_address, "IPv4 or IPv6 address of that listener")
+            ->check(refuse_other_than_address)
             ->capture_default_str()
             ->needs(port));
     admin.add(app.add_flag("--route-metrics", o.server.route_metrics,
@@ -378,6 +402,9 @@ std::variant<options, int> parse(int argc, char** argv) {
         app.parse(argc, argv);
         if (o.tls_certificates.size() != o.tls_keys.size()) {
             throw CLI::ValidationError("--tls-key", "each --tls-certificate needs one");
+        }
+        if (o.server.model == coppice::http::model::single && o.threads > 1) {
+            throw CLI::ValidationError("--threads", "must be 1 for --model single");
         }
     } catch (const CLI::ParseError& e) {
         return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
