@@ -147,7 +147,8 @@ engine::engine(const server_limits& most, http::multiplexed_streams& streams, bo
       streams_(streams),
       secure_(secure),
       resets_left_(most.resets_max),
-      frames_left_(most.idle_frames_max) {
+      frames_left_(most.idle_frames_max),
+      ignored_(NGHTTP2_CLIENT_MAGIC_LEN) {
     nghttp2_option* options = nullptr;
     if (nghttp2_option_new(&options) != 0) throw std::bad_alloc();
     nghttp2_option_set_no_auto_window_update(options, 1);
@@ -234,6 +235,7 @@ void engine::note_frame(const nghttp2_frame_hd& head) noexcept {
         return;
     }
     continuations_ = 0;
+    ignored_.begun(head);
     if (head.type == NGHTTP2_HEADERS) {
         // nghttp2 treats a stream that was never opened as closed, and ignores it.
         if (head.stream_id >= skipped_ && head.stream_id < skipped_to_) {
@@ -243,6 +245,8 @@ void engine::note_frame(const nghttp2_frame_hd& head) noexcept {
     }
     if (head.type == NGHTTP2_DATA) {
         if (head.length != 0) {
+        } else if (head.stream_id <= newest_ && find(head.stream_id) == nullptr) {
+            waste_frame();  // of a stream that is closed: nghttp2 reads the fields and drops them
             frames_left_ = std::min(frames_left_ + 1, most_.idle_frames_max);
         } else if ((head.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
             waste_frame();
@@ -298,8 +302,11 @@ void engine::be_calm() noexcept {
 // ---- The calls of the server -------------------------------------------------------------------
 
 bool engine::receive(std::span<const std::byte> bytes) noexcept {
-    return nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                    bytes.size()) >= 0;
+    ignored_.see(bytes);
+    const ssize_t taken = nghttp2_session_mem_recv(
+        session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    for (std::size_t n = ignored_.take(); n != 0; --n) waste_frame();
+    return taken >= 0;
 }
 
 bool engine::write(std::string& out) noexcept {

@@ -7,6 +7,7 @@
 #include <coppice/http2/server.hpp>
 
 #include "head_text.hpp"
+#include "ignored_frames.hpp"
 
 #include <nghttp2/nghttp2.h>
 
@@ -66,6 +67,7 @@ private:
     std::size_t frames_left_;
     unsigned continuations_ = 0;   // of the present head
     std::int32_t newest_ = 0;      // the highest stream that a client has opened
+    ignored_frames ignored_;
     std::int32_t skipped_ = 0;     // the lowest of the last streams that it left out, up to
     std::int32_t skipped_to_ = 0;  // the one that it opened instead
     bool calmed_ = false;
