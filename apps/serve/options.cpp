@@ -275,6 +275,9 @@ void add_admin(CLI::App& app, options& o) {
     admin.add(app.add_flag("--check", o.check,
                            "read everything that the flags and the configuration name, say "
                            "whether it can be served, and end"));
+    admin.add(app.add_flag("--healthcheck", o.healthcheck,
+                           "ask the server that runs with these flags, on this machine, for "
+                           "/livez, and end: with status 0 if it is well, otherwise 1"));
     admin.time("--drain-delay", o.drain_delay, duration(0),
                "after SIGTERM or SIGINT, until the listener closes; /readyz answers 503 meanwhile");
 }
@@ -352,6 +355,16 @@ void add_timeouts(CLI::App& app, options& o) {
                "after SIGTERM or SIGINT; afterwards the rest is cut off");
 }
 
+// Errors: CLI::ValidationError if --healthcheck cannot find the server, or cannot speak with it.
+void check_that_it_can_be_asked(const options& o, int port) {
+    if (o.admin_port.value_or(static_cast<std::uint16_t>(port)) == 0) {
+        throw CLI::ValidationError("--healthcheck", "the port of the server must not be 0");
+    }
+    if (o.tls_only && !o.admin_port) {
+        throw CLI::ValidationError("--healthcheck", "needs --admin-port with --tls-only");
+    }
+}
+
 }  // namespace
 
 std::optional<duration> read_duration(std::string_view text) {
@@ -406,6 +419,7 @@ std::variant<options, int> parse(int argc, char** argv) {
         if (o.server.model == coppice::http::model::single && o.threads > 1) {
             throw CLI::ValidationError("--threads", "must be 1 for --model single");
         }
+        if (o.healthcheck) check_that_it_can_be_asked(o, port);
     } catch (const CLI::ParseError& e) {
         return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
     }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -351,6 +352,35 @@ TEST(serve_flags, hosts_and_rates_refuse_what_is_not_wanted) {
     EXPECT_NE(answers.find("HTTP/1.1 200 "), answers.npos) << answers;
     EXPECT_NE(answers.find("\r\nX-Request-Id: "), answers.npos) << answers;
     EXPECT_NE(answers.find("HTTP/1.1 429 "), answers.npos) << answers;
+}
+
+TEST(serve_flags, healthcheck_ends_with_0_only_if_the_server_answers_that_it_is_well) {
+    const auto asked = [](texts flags) {
+        flags.push_back("--healthcheck");
+        coppice::test::served s(COPPICE_SERVE, std::move(flags));
+        std::string said = s.err();
+        return std::pair(s.exit_status(), std::move(said));
+    };
+    std::string port;
+    {
+        served s({"--hosts", "*.example.org", "--address", "0.0.0.0"});
+        unsigned at = 0;
+        ASSERT_EQ(std::sscanf(s.line().c_str(), "listening on http://0.0.0.0:%u", &at), 1);
+        port = std::to_string(at);
+        const texts same = {"--port", port, "--address", "0.0.0.0"};
+        texts hosts = same;
+        hosts.insert(hosts.end(), {"--hosts", "*.example.org"});
+        EXPECT_EQ(asked(hosts), std::pair(0, std::string()));
+        const auto [status, said] = asked(same);
+        EXPECT_EQ(status, 1);
+        EXPECT_NE(said.find("421"), said.npos) << said;
+    }
+    EXPECT_EQ(asked({"--port", port}).first, 1);  // it has ended
+    for (const texts& unknown : {texts{"--port", "0"}, texts{"--admin-port", "0"}}) {
+        const auto [status, said] = asked(unknown);
+        EXPECT_EQ(status, 2);
+        EXPECT_NE(said.find("--healthcheck"), said.npos) << said;
+    }
 }
 
 TEST(serve_flags, metrics_count_by_route_and_what_is_refused) {
