@@ -1,7 +1,9 @@
 // coppice-serve: reads its options, listens, serves until SIGTERM or SIGINT, and drains. SIGHUP
 // reopens the access log and the served directory, and reads the certificates again. Exit status: 0
-// after a drain, 2 if the options cannot be served, 1 for a failure while running.
+// after a drain, 2 if the options cannot be served, 1 for a failure while running, or if the server
+// that --healthcheck asks is not well.
 #include "certificates.hpp"
+#include "health.hpp"
 #include "options.hpp"
 #include "routes.hpp"
 
@@ -273,10 +275,8 @@ int main(int argc, char** argv) {
     if (const int* const status = std::get_if<int>(&parsed)) return *status;
     const serve::options& options = std::get<serve::options>(parsed);
 
+    if (options.healthcheck) return serve::ask_for_health(options);
     const auto endpoint = io::endpoint::parse(options.address, options.port);
-    if (!endpoint) {
-        return refuse("--address: '" + options.address + "' is not an IPv4 or IPv6 address");
-    }
     raise_file_limit();
     std::signal(SIGPIPE, SIG_IGN);
     serve::world world;
@@ -319,10 +319,6 @@ int main(int argc, char** argv) {
     std::optional<admin_listener> admin;
     if (options.admin_port) {
         const auto at = io::endpoint::parse(options.admin_address, *options.admin_port);
-        if (!at) {
-            return refuse("--admin-address: '" + options.admin_address +
-                          "' is not an IPv4 or IPv6 address");
-        }
         try {
             admin.emplace(at.value(), world);
         } catch (const std::system_error& e) {

@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 
 #include <coppice/http/admission.hpp>
+#include <coppice/io/endpoint.hpp>
 
 #include <charconv>
+#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <map>
@@ -104,6 +106,25 @@ std::string refuse_other_than_block(const std::string& text) {
     }
 }
 
+// Returns what is wrong with an address; "" if nothing is.
+std::string refuse_other_than_address(const std::string& text) {
+    if (coppice::io::endpoint::parse(text, 1)) return "";
+    return "'" + text + "' is not an IPv4 or IPv6 address, like 127.0.0.1 or ::";
+}
+
+// Returns what is wrong with the file of a log, as far as that shows before it is opened; "" if
+// nothing is.
+std::string refuse_other_than_log(const std::string& text) {
+    namespace fs = std::filesystem;
+    std::error_code ec;
+    if (text == "-") return "";
+    if (text.empty()) return "'' is not a file";
+    if (fs::is_directory(text, ec)) return "'" + text + "' is a directory";
+    const fs::path parent = fs::path(text).parent_path();
+    if (parent.empty() || fs::is_directory(parent, ec)) return "";
+    return "'" + text + "' cannot be made: there is no directory " + parent.string();
+}
+
 void add_log(CLI::App& app, options& o) {
     using coppice::http::access_log_format;
     static const std::map<std::string, access_log_format> formats{
@@ -114,7 +135,8 @@ void add_log(CLI::App& app, options& o) {
     CLI::Option* const log =
         app.add_option("--access-log", o.access_log,
                        "file that gets a line for each answered request; - means stderr. SIGHUP "
-                       "reopens it");
+                       "reopens it")
+            ->check(refuse_other_than_log);
     app.add_option("--access-log-format", o.server.access_log_format,
                    "plain; combined: as Apache writes it; traced: combined, the request's id, its "
                    "traceparent, and the seconds; json: an object in a line, with all of these")
@@ -135,6 +157,7 @@ void add_place(CLI::App& app, options& o, int& port) {
     static const std::map<std::string, backend> rings{
         {"auto", backend::automatic}, {"uring", backend::uring}, {"epoll", backend::epoll}};
     app.add_option("--address", o.address, "IPv4 or IPv6 address to listen on")
+        ->check(refuse_other_than_address)
         ->capture_default_str();
     app.add_option("--port", port, "TCP port; 0 lets the system choose")
         ->check(CLI::Range(0, 65535))
@@ -238,6 +261,7 @@ void add_admin(CLI::App& app, options& o) {
                       ->check(CLI::Range(0, 65535)));
     admin.add(
         app.add_option("--admin-address", o.admin_address, "IPv4 or IPv6 address of that listener")
+            ->check(refuse_other_than_address)
             ->capture_default_str()
             ->needs(port));
     admin.add(app.add_flag("--route-metrics", o.server.route_metrics,
@@ -251,6 +275,9 @@ void add_admin(CLI::App& app, options& o) {
     admin.add(app.add_flag("--check", o.check,
                            "read everything that the flags and the configuration name, say "
                            "whether it can be served, and end"));
+    admin.add(app.add_flag("--healthcheck", o.healthcheck,
+                           "ask the server that runs with these flags, on this machine, for "
+                           "/livez, and end: with status 0 if it is well, otherwise 1"));
     admin.time("--drain-delay", o.drain_delay, duration(0),
                "after SIGTERM or SIGINT, until the listener closes; /readyz answers 503 meanwhile");
 }
@@ -328,6 +355,16 @@ void add_timeouts(CLI::App& app, options& o) {
                "after SIGTERM or SIGINT; afterwards the rest is cut off");
 }
 
+// Errors: CLI::ValidationError if --healthcheck cannot find the server, or cannot speak with it.
+void check_that_it_can_be_asked(const options& o, int port) {
+    if (o.admin_port.value_or(static_cast<std::uint16_t>(port)) == 0) {
+        throw CLI::ValidationError("--healthcheck", "the port of the server must not be 0");
+    }
+    if (o.tls_only && !o.admin_port) {
+        throw CLI::ValidationError("--healthcheck", "needs --admin-port with --tls-only");
+    }
+}
+
 }  // namespace
 
 std::optional<duration> read_duration(std::string_view text) {
@@ -379,6 +416,10 @@ std::variant<options, int> parse(int argc, char** argv) {
         if (o.tls_certificates.size() != o.tls_keys.size()) {
             throw CLI::ValidationError("--tls-key", "each --tls-certificate needs one");
         }
+        if (o.server.model == coppice::http::model::single && o.threads > 1) {
+            throw CLI::ValidationError("--threads", "must be 1 for --model single");
+        }
+        if (o.healthcheck) check_that_it_can_be_asked(o, port);
     } catch (const CLI::ParseError& e) {
         return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
     }

@@ -29,6 +29,7 @@ struct options {
     std::uint16_t tls_port = 8443;
     bool tls_only = false;                    // no port in the clear
     bool check = false;                       // ends before it listens
+    bool healthcheck = false;                 // asks the server that runs with these options
     std::vector<std::string> forwarded_from;  // blocks of proxies that write fields
     std::vector<std::string> proxies;         // blocks of addresses that use the PROXY protocol
     std::string root;                         // "": no files are served

@@ -9,6 +9,7 @@
 #include <coppice/http/filters.hpp>
 #include <coppice/http/pause.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <limits>
@@ -150,7 +151,9 @@ void add_refusals(http::router& routes, world& w, const options& o) {
     if (o.rate != 0) {
         http::rate_limit_options limit;
         limit.per_second = static_cast<double>(o.rate);
-        limit.burst = static_cast<std::size_t>(o.rate_burst != 0 ? o.rate_burst : 2 * o.rate);
+        constexpr std::uint64_t burst_most = 1u << 30;
+        const std::uint64_t burst = std::min(2 * o.rate, burst_most);
+        limit.burst = static_cast<std::size_t>(o.rate_burst != 0 ? o.rate_burst : burst);
         for (const std::string& block : o.rate_exempt) limit.exempt.add(block);
         w.rate = std::make_shared<http::rate_limit>(std::move(limit));
         routes.use(w.rate);

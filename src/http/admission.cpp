@@ -4,8 +4,13 @@
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/options.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/env.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/timeout.hpp>
+#include <coppice/exec/write_env.hpp>
 #include <coppice/http/internal/scan.hpp>
 #include <coppice/io/context.hpp>
+#include <coppice/sync/semaphore.hpp>
 
 #include "accepting.hpp"
 #include "request_marks.hpp"
@@ -173,30 +178,61 @@ std::uint64_t rate_limit::refused() const noexcept {
 
 // ---- concurrency_limit -------------------------------------------------------------------------
 
+namespace {
+
+constexpr std::size_t permits_max = std::size_t{1} << 60;  // what a semaphore can count
+
+}  // namespace
+
 struct concurrency_limit::state : immovable {
-    state(std::size_t most, std::chrono::seconds later) noexcept
-        : in_flight_max(most), retry_after(seconds_of(later)) {}
-    const std::size_t in_flight_max;
+    explicit state(const concurrency_limit_options& o) noexcept
+        : turns_max(std::min<std::size_t>(o.in_flight_max, permits_max)),
+          places_max(o.waited_max <= duration::zero()
+                         ? 0
+                         : std::min<std::size_t>(o.waiting_max, permits_max)),
+          waited_max(o.waited_max),
+          retry_after(seconds_of(o.retry_after)) {}
+
+    // Waits until the request may go on, and continues where its handler runs. Gives nothing if
+    // there is no place to wait or the time is over.
+    task<async_semaphore::permit> wait(const request& r) {
+        std::optional<async_semaphore::permit> place = places.try_acquire();
+        if (!place) co_return async_semaphore::permit();
+        async_semaphore::permit turn = co_await execution::upon_error(
+            execution::write_env(
+                execution::timeout(turns.acquire(), execution::time_span(waited_max)),
+                execution::prop(execution::get_timed_scheduler, r.loop().get_scheduler())),
+            [](const auto&) noexcept { return async_semaphore::permit(); });
+        place.reset();
+        co_await next_handler::queue_at_home(r);
+        co_return turn;
+    }
+
+    const std::size_t turns_max;
+    const std::size_t places_max;
+    const duration waited_max;
     const std::uint64_t retry_after;
-    // Nothing depends on the order of these counts.
-    atomic<std::size_t> in_flight{0};
-    atomic<std::uint64_t> refused{0};
+    async_semaphore turns{turns_max};
+    async_semaphore places{places_max};
+    atomic<std::uint64_t> refused{0};  // nothing depends on its order
 };
 
-concurrency_limit::concurrency_limit(std::size_t in_flight_max, std::chrono::seconds retry_after) {
-    if (in_flight_max == 0) {
+concurrency_limit::concurrency_limit(std::size_t in_flight_max, std::chrono::seconds retry_after)
+    : concurrency_limit(
+          concurrency_limit_options{.in_flight_max = in_flight_max, .retry_after = retry_after}) {}
+
+concurrency_limit::concurrency_limit(const concurrency_limit_options& o) {
+    if (o.in_flight_max == 0) {
         throw std::invalid_argument("concurrency_limit: in_flight_max must be at least 1, got 0");
     }
-    state_ = std::make_shared<state>(in_flight_max, retry_after);
+    state_ = std::make_shared<state>(o);
 }
 
-task<response> concurrency_limit::operator()(request&, next_handler next) const {
+task<response> concurrency_limit::operator()(request& r, next_handler next) const {
     state* const of = state_.get();
-    // Relaxed: a count. One that is refused for a moment counts too, so a limit may refuse early,
-    // but never lets in too many.
-    const bool fits = of->in_flight.fetch_add(1, relaxed) < of->in_flight_max;
-    const scope_exit leave([&]() noexcept { of->in_flight.fetch_sub(1, relaxed); });  // as above
-    if (!fits) {
+    std::optional<async_semaphore::permit> turn = of->turns.try_acquire();
+    if (!turn && of->places_max != 0) turn = co_await of->wait(r);
+    if (!turn || !*turn) {
         of->refused.fetch_add(1, relaxed);  // relaxed: a count
         co_return refusal_for(503, "too many of these requests are in flight", of->retry_after);
     }
@@ -204,7 +240,10 @@ task<response> concurrency_limit::operator()(request&, next_handler next) const 
 }
 
 std::size_t concurrency_limit::in_flight() const noexcept {
-    return state_->in_flight.load(relaxed);  // relaxed: a count
+    return state_->turns_max - state_->turns.available();
+}
+std::size_t concurrency_limit::waiting() const noexcept {
+    return state_->places_max - state_->places.available();
 }
 std::uint64_t concurrency_limit::refused() const noexcept {
     return state_->refused.load(relaxed);  // relaxed: a count

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -48,6 +49,11 @@ public:
     virtual void close(bool reset) noexcept { (void)reset; }
     // Says that the connection has answered, and waits for what follows.
     virtual void rest() noexcept {}
+    // Keeps the field lines that follow the answer's body; called before say_end(). Returns false
+    // if there is no memory.
+    [[nodiscard]] virtual bool keep_trailers(std::string_view lines) noexcept {
+        return lines.empty();
+    }
     // Returns the client's address, or nullptr: ask the socket. Threads: any.
     virtual const io::endpoint* peer() const noexcept { return nullptr; }
 

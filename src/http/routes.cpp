@@ -32,6 +32,16 @@ task<response> next_handler::begin_at_home(const answerer& inner, request& r) {
     co_return co_await inner.start(r);
 }
 
+// Continues where the handler runs, and always through its queue, so that a thread that lets a
+// request go on does not run its handler.
+task<> next_handler::queue_at_home(const request& r) {
+    if (r.origin_ != nullptr && r.origin_->pool != nullptr) {
+        co_await r.origin_->pool->get_scheduler().schedule();
+    } else {
+        co_await r.loop().get_scheduler().schedule();
+    }
+}
+
 void handler::put_behind(const filter_chain& chain, bool tasks) {
     if (tasks && !behind_tasks_) {
         // If there is no memory, callable_ has not been moved from.

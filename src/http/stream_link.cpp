@@ -170,6 +170,15 @@ void stream_link::rest() noexcept {
     if (is_whole()) finish_later(reader_, 0);
 }
 
+bool stream_link::keep_trailers(std::string_view lines) noexcept {
+    try {
+        trailers_ = lines;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+    return true;
+}
+
 void stream_link::close(bool reset) noexcept {
     if (reset && !is_closed_) {
         session_.engine().reset(number_, stream_reset::internal_error);

@@ -42,12 +42,14 @@ public:
     bool is_secure() const noexcept override;
     void close(bool reset) noexcept override;
     void rest() noexcept override;
+    bool keep_trailers(std::string_view lines) noexcept override;
     const io::endpoint* peer() const noexcept override;
 
     bool input(std::string_view bytes) noexcept override;
     bool end_input(std::string_view trailers) noexcept override;
     void closed(bool reset) noexcept override;
     taken take(std::span<std::byte> room) noexcept override;
+    std::string_view trailers() noexcept override { return trailers_; }
 
     // Called by the session, outside of the engine: does what has become possible. May end the
     // connection, and run anything.
@@ -81,6 +83,7 @@ private:
     std::size_t taken_ = 0;  // bytes of the writer's
     std::string held_;       // of the answer's body
     std::size_t held_at_ = 0;
+    std::string trailers_;  // of the answer
     std::size_t reserved_held_ = 0;  // of the budget, for held_
     std::uint64_t left_ = 0;         // bytes that the answer's body still needs
     bool is_chunked_;                // the request's body is given in chunks

@@ -31,9 +31,12 @@ void append_chunk(std::string_view data, std::string& out) {
 // Takes what a producer writes to the output, in chunks if needed, and to the client.
 class outgoing_body final : public body_writer {
 public:
-    outgoing_body(connection& c, exchange& e, bool chunked,
-                  std::optional<std::uint64_t> length) noexcept
-        : connection_(c), exchange_(e), left_(length), chunked_(chunked) {}
+    outgoing_body(connection& c, exchange& e, const serialize_options& how) noexcept
+        : connection_(c),
+          exchange_(e),
+          left_(how.length),
+          chunked_(how.chunked),
+          trails_(how.chunked || (c.is_stream_ && !how.length)) {}
 
     task<> write(std::string_view bytes) override {
         if (left_) {
@@ -64,7 +67,7 @@ public:
         if (!sent) co_await execution::just_stopped();
     }
     void trailer(std::string_view name, std::string_view value) override {
-        if (chunked_) trailers_.add(name, value);
+        if (trails_) trailers_.add(name, value);
     }
     inplace_stop_token stop_token() const noexcept override { return exchange_.origin.stop; }
     inplace_stop_token drain_token() const noexcept override {
@@ -72,10 +75,14 @@ public:
     }
 
     // Called on the loop after the producer. Returns false if the body is shorter than was
-    // declared.
+    // declared, or there is no memory for the fields after it.
     bool finish() {
         put_piece();
-        if (chunked_) exchange_.output.append("0\r\n").append(trailers_.fields()).append("\r\n");
+        if (chunked_) {
+            exchange_.output.append("0\r\n").append(trailers_.fields()).append("\r\n");
+        } else if (trails_ && !connection_.link_->keep_trailers(trailers_.fields())) {
+            return false;
+        }
         return left_.value_or(0) == 0;
     }
     std::uint64_t written() const noexcept { return written_; }
@@ -116,6 +123,7 @@ private:
     std::optional<std::uint64_t> left_;  // of the declared length
     std::uint64_t written_ = 0;
     bool chunked_;
+    bool trails_;          // fields may follow the body
     bool unsent_ = false;  // the output holds the rest of a stopped call
 };
 
@@ -142,7 +150,7 @@ task<connection::step> connection::send_stream(exchange& e) {
     if (!e.stop) begin_run(e);
     run_untimed();
     const route_flight flight(loop_.counts_of(e.match));
-    outgoing_body out(*this, e, how.chunked, how.length);
+    outgoing_body out(*this, e, how);
     std::exception_ptr error;
     std::optional<bool> whole;
     try {

@@ -125,7 +125,11 @@ struct client_engine::callbacks {
 };
 
 client_engine::client_engine(const client_limits& most, bool secure, const http::limits& limit)
-    : most_(most), limits_(limit), secure_(secure), frames_left_(most.idle_frames_max) {
+    : most_(most),
+      limits_(limit),
+      secure_(secure),
+      frames_left_(most.idle_frames_max),
+      ignored_(0) {
     nghttp2_option* options = nullptr;
     if (nghttp2_option_new(&options) != 0) throw std::bad_alloc();
     nghttp2_option_set_no_auto_window_update(options, 1);
@@ -219,6 +223,7 @@ void client_engine::give_up(stream& s, http::answer_loss why) noexcept {
 
 // A frame of a head is paid for by the request, which earns more than one.
 void client_engine::note_frame(const nghttp2_frame_hd& head) noexcept {
+    ignored_.begun(head);
     if (head.type == NGHTTP2_CONTINUATION) {
         if (++continuations_ > continuations_most) be_calm();
         return;
@@ -263,8 +268,10 @@ void client_engine::be_calm() noexcept {
 // ---- The calls of the client -------------------------------------------------------------------
 
 bool client_engine::receive(std::span<const std::byte> bytes) noexcept {
+    ignored_.see(bytes);
     const ssize_t taken = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    for (std::size_t n = ignored_.take(); n != 0; --n) waste_frame();
     if (taken < 0 && taken != NGHTTP2_ERR_NOMEM) is_wrong_ = true;
     return taken >= 0;
 }

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ignored_frames.hpp"
+
 namespace coppice::http2 {
 
 class client_engine final : public http::client_multiplexer, immovable {
@@ -71,6 +73,7 @@ private:
     std::string target_;                        // of a request whose target is in absolute form
     std::vector<nghttp2_nv> pairs_;             // views of them
     std::size_t frames_left_;
+    ignored_frames ignored_;
     unsigned continuations_ = 0;  // of the present head
     bool calmed_ = false;
     bool is_wrong_ = false;   // the server has broken the protocol

@@ -112,13 +112,18 @@ struct engine::callbacks {
         return 0;
     }
     static ssize_t read(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size,
-                        std::uint32_t* flags, nghttp2_data_source* source, void*) noexcept {
+                        std::uint32_t* flags, nghttp2_data_source* source,
+                        void* user) noexcept {
         const stream& s = *static_cast<const stream*>(source->ptr);
         if (s.user == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         const http::multiplexed_stream::taken t =
             s.user->take({reinterpret_cast<std::byte*>(room), size});
-        if (t.ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
         if (t.bytes == 0 && !t.ended) return NGHTTP2_ERR_DEFERRED;
+        if (t.ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
+        if (t.ended && !s.user->trailers().empty()) {
+            if (!of(user).submit_trailers(s)) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+            *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+        }
         return static_cast<ssize_t>(t.bytes);
     }
 
@@ -147,7 +152,8 @@ engine::engine(const server_limits& most, http::multiplexed_streams& streams, bo
       streams_(streams),
       secure_(secure),
       resets_left_(most.resets_max),
-      frames_left_(most.idle_frames_max) {
+      frames_left_(most.idle_frames_max),
+      ignored_(NGHTTP2_CLIENT_MAGIC_LEN) {
     nghttp2_option* options = nullptr;
     if (nghttp2_option_new(&options) != 0) throw std::bad_alloc();
     nghttp2_option_set_no_auto_window_update(options, 1);
@@ -229,6 +235,7 @@ int engine::head_ended(const nghttp2_frame& frame, stream& s) {
 // ---- What a client may waste -------------------------------------------------------------------
 
 void engine::note_frame(const nghttp2_frame_hd& head) noexcept {
+    ignored_.begun(head);
     if (head.type == NGHTTP2_CONTINUATION) {
         if (++continuations_ > continuations_most) be_calm();
         return;
@@ -238,6 +245,8 @@ void engine::note_frame(const nghttp2_frame_hd& head) noexcept {
         // nghttp2 treats a stream that was never opened as closed, and ignores it.
         if (head.stream_id >= skipped_ && head.stream_id < skipped_to_) {
             (void)nghttp2_session_terminate_session(session_, NGHTTP2_PROTOCOL_ERROR);
+        } else if (head.stream_id <= newest_ && find(head.stream_id) == nullptr) {
+            waste_frame();  // of a stream that is closed: nghttp2 reads the fields and drops them
         }
         return;
     }
@@ -298,8 +307,11 @@ void engine::be_calm() noexcept {
 // ---- The calls of the server -------------------------------------------------------------------
 
 bool engine::receive(std::span<const std::byte> bytes) noexcept {
-    return nghttp2_session_mem_recv(session_, reinterpret_cast<const std::uint8_t*>(bytes.data()),
-                                    bytes.size()) >= 0;
+    ignored_.see(bytes);
+    const ssize_t taken = nghttp2_session_mem_recv(
+        session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    for (std::size_t n = ignored_.take(); n != 0; --n) waste_frame();
+    return taken >= 0;
 }
 
 bool engine::write(std::string& out) noexcept {
@@ -320,15 +332,22 @@ bool engine::is_finished() const noexcept {
 
 // Splits a head into pairs. The names, and the status, lie in names_.
 bool engine::collect(std::string_view head, int& status) {
-    using http::internal::trim;
     names_.assign(head);
     pairs_.clear();
-    std::string_view rest = names_;
-    std::size_t end = rest.find("\r\n");
-    const std::string_view code = rest.substr(0, end).substr(std::string_view("HTTP/1.1 ").size());
+    const std::string_view all = names_;
+    const std::size_t end = all.find("\r\n");
+    const std::string_view code = all.substr(0, end).substr(std::string_view("HTTP/1.1 ").size());
     (void)std::from_chars(code.data(), code.data() + 3, status);
     pairs_.push_back(pair_of(":status", code.substr(0, 3)));
-    for (rest.remove_prefix(end + 2); !rest.starts_with("\r\n"); rest.remove_prefix(end + 2)) {
+    return collect_fields(end + 2);
+}
+
+// Splits the field lines of names_ from there on, up to an empty line or the end.
+bool engine::collect_fields(std::size_t from) {
+    using http::internal::trim;
+    std::size_t end = 0;
+    for (std::string_view rest = std::string_view(names_).substr(from);
+         !rest.empty() && !rest.starts_with("\r\n"); rest.remove_prefix(end + 2)) {
         end = rest.find("\r\n");
         const std::size_t colon = rest.find(':');
         if (end == rest.npos || colon > end) return false;
@@ -356,6 +375,17 @@ bool engine::answer(std::int32_t number, std::string_view head, bool ended) noex
         provider.read_callback = &callbacks::read;
         return nghttp2_submit_response(session_, number, pairs_.data(), pairs_.size(),
                                        ended ? nullptr : &provider) == 0;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+bool engine::submit_trailers(const stream& s) {
+    try {
+        pairs_.clear();
+        names_.assign(s.user->trailers());
+        return collect_fields(0) &&
+               nghttp2_submit_trailer(session_, s.number, pairs_.data(), pairs_.size()) == 0;
     } catch (const std::bad_alloc&) {
         return false;
     }

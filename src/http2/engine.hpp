@@ -7,6 +7,7 @@
 #include <coppice/http2/server.hpp>
 
 #include "head_text.hpp"
+#include "ignored_frames.hpp"
 
 #include <nghttp2/nghttp2.h>
 
@@ -52,6 +53,8 @@ private:
     void waste_stream() noexcept;
     void be_calm() noexcept;
     bool collect(std::string_view head, int& status);
+    bool collect_fields(std::size_t from);
+    bool submit_trailers(const stream& s);
 
     const server_limits most_;
     const http::limits limits_;
@@ -64,6 +67,7 @@ private:
     std::vector<nghttp2_nv> pairs_;             // views of them
     std::size_t resets_left_;
     std::size_t frames_left_;
+    ignored_frames ignored_;
     unsigned continuations_ = 0;   // of the present head
     std::int32_t newest_ = 0;      // the highest stream that a client has opened
     std::int32_t skipped_ = 0;     // the lowest of the last streams that it left out, up to

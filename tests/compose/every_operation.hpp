@@ -104,7 +104,7 @@ inline constexpr excuse excuses[] = {
     {"follow_shared", "the await of shared_task by a coroutine that is no task"},
     {"filter_task::run", "the filter's own task"},
     {"filter_task_of::run", "the filter's own task"},
-    {"concurrency_limit::operator", "next_handler, which it awaits alone"},
+    {"concurrency_limit::operator", "next_handler, and a turn: http/admission_test.cpp"},
     {"load_shedding::operator", "next_handler, which it awaits alone"},
     {"next_handler::operator", "the next filter's own task, or the handler's"},
     {"body_source::write_to", "the producer's own task"},

@@ -1,11 +1,16 @@
 // http/admission.hpp: each filter refuses what is too much, and nothing else.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/admission.hpp>
+#include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
+#include <coppice/sync/event.hpp>
 
 #include "allocations.hpp"
 #include "answered.hpp"
+#include "client.hpp"
 #include "raw_peer.hpp"
+#include "running_server.hpp"
 #include "served_world.hpp"
 
 #include <gtest/gtest.h>
@@ -16,6 +21,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -78,6 +84,7 @@ TEST(rate_limit, refuses_options_that_mean_nothing) {
         EXPECT_THROW(http::rate_limit{wrong}, std::invalid_argument);
     }
     EXPECT_THROW(http::concurrency_limit(0), std::invalid_argument);
+    EXPECT_THROW(http::concurrency_limit({.waiting_max = 1}), std::invalid_argument);
 }
 
 TEST(rate_limit, answers_429_with_retry_after_and_a_forged_field_makes_no_other_client) {
@@ -128,6 +135,191 @@ TEST(concurrency_limit, refuses_what_is_too_much_at_once_and_lets_in_again_when_
     (void)serve_in(world, std::move(o), std::move(r), client);
     EXPECT_EQ(limit.in_flight(), 0u);
     EXPECT_EQ(limit.refused(), 1u);
+}
+
+// Takes a second, and says when it has ended: seconds since the start of the simulation's clock.
+task<response> slow(request& q) {
+    co_await http::pause(q, 1s);
+    co_return response::text(q.query<std::string>("name").value_or("") + " done");
+}
+
+TEST(concurrency_limit, lets_requests_wait_for_a_time_in_a_queue_that_is_bounded) {
+    http::router r;
+    const http::concurrency_limit limit(
+        {.in_flight_max = 1, .waiting_max = 2, .waited_max = 1500ms, .retry_after = 7s});
+    r.with(limit).get("/slow", slow);
+    const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
+        raw_peer first(loop, to), second(loop, to), third(loop, to), fourth(loop, to);
+        const internal::time_point start = loop.now();
+        co_await first.send(get("", "/slow?name=first"), 1000);
+        co_await second.send(get("", "/slow?name=second"), 1000);
+        co_await third.send(get("", "/slow?name=third"), 1000);
+        EXPECT_EQ(limit.in_flight(), 1u);
+        EXPECT_EQ(limit.waiting(), 2u);
+        co_await fourth.send(get("", "/slow?name=fourth"), 1000);
+        const std::string full = co_await fourth.receive("flight");
+        EXPECT_LT(loop.now() - start, 200ms);
+        EXPECT_EQ(count_of(full, " 503 "), 1) << full;
+        EXPECT_EQ(count_of(full, "Retry-After: 7\r\n"), 1) << full;
+        EXPECT_NE((co_await first.receive("done")).find("first done"), std::string::npos);
+        EXPECT_EQ(limit.waiting(), 1u);
+        const std::string late = co_await third.receive("flight");  // the second is in the handler
+        EXPECT_GE(loop.now() - start, 1500ms);
+        EXPECT_LT(loop.now() - start, 1700ms);
+        EXPECT_EQ(count_of(late, " 503 "), 1) << late;
+        EXPECT_NE((co_await second.receive("done")).find("second done"), std::string::npos);
+        EXPECT_LT(loop.now() - start, 2200ms);
+    };
+    io::simulation world(3);
+    (void)serve_in(world, {}, std::move(r), client);
+    EXPECT_EQ(limit.in_flight(), 0u);
+    EXPECT_EQ(limit.waiting(), 0u);
+    EXPECT_EQ(limit.refused(), 2u);
+}
+
+TEST(concurrency_limit, stops_requests_that_wait_when_their_client_or_their_time_is_gone) {
+    http::router r;
+    const http::concurrency_limit limit({.in_flight_max = 1, .waiting_max = 2, .waited_max = 1h});
+    r.with(limit).get("/slow", slow);
+    const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
+        raw_peer first(loop, to), third(loop, to), fourth(loop, to);
+        co_await first.send(get("", "/slow"), 1000);
+        {
+            raw_peer second(loop, to);
+            co_await second.send(get("", "/slow"), 1000);
+            EXPECT_EQ(limit.waiting(), 1u);
+        }
+        co_await third.send(get("", "/slow"), 1000);
+        co_await fourth.send(get("", "/slow"), 1000);
+        EXPECT_EQ(limit.waiting(), 2u);  // the second has left
+        EXPECT_NE((co_await first.receive("done")).find(" 200 "), std::string::npos);
+        EXPECT_NE((co_await third.receive("done")).find(" 200 "), std::string::npos);
+        const std::string late = co_await fourth.receive("\r\n\r\n");
+        EXPECT_EQ(count_of(late, " 503 "), 1) << late;  // the handler's time counts from the start
+    };
+    http::server_options o;
+    o.end_of_input_stops = true;
+    o.timeouts.handler = 2500ms;
+    io::simulation world(3);
+    EXPECT_EQ(serve_in(world, std::move(o), std::move(r), client).timed_out, 1u);
+    EXPECT_EQ(limit.in_flight(), 0u);
+    EXPECT_EQ(limit.waiting(), 0u);
+    EXPECT_EQ(limit.refused(), 0u);
+}
+
+class waiting_requests_on : public testing::TestWithParam<way> {
+protected:
+    static void await_counts(const http::concurrency_limit& limit, std::size_t in_flight,
+                             std::size_t waiting) {
+        while (limit.in_flight() != in_flight || limit.waiting() != waiting) {
+            std::this_thread::yield();
+        }
+    }
+    static std::string request_for(const std::string& target, const std::string& body = "") {
+        return "POST " + target +
+               " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(body.size()) +
+               "\r\n\r\n" + body;
+    }
+};
+
+INSTANTIATE_TEST_SUITE_P(ways, waiting_requests_on, testing::ValuesIn(every_way), name_of_way);
+
+TEST_P(waiting_requests_on, go_on_where_their_handlers_run_in_the_order_of_their_arrival) {
+    for (const char* const path : {"/plain", "/task", "/offloaded", "/read", "/read-offloaded"}) {
+        SCOPED_TRACE(path);
+        async_event go;
+        internal::atomic<bool> holds{true};
+        internal::atomic<int> elsewhere{0};
+        const http::concurrency_limit limit(
+            {.in_flight_max = 1, .waiting_max = 2, .waited_max = 1h});
+        const auto holding = [&](request&, http::next_handler next) -> task<response> {
+            if (holds.exchange(false, internal::acq_rel)) co_await go.wait();
+            co_return co_await next();
+        };
+        // Counts requests that go on in another kind of thread than they came in.
+        const auto before = [&](request& q, http::next_handler next) -> task<response> {
+            q.set<bool>(q.loop().is_current());
+            co_return co_await next();
+        };
+        const auto behind = [&](request& q, http::next_handler next) -> task<response> {
+            if (q.get<bool>() != q.loop().is_current()) elsewhere.fetch_add(1, internal::relaxed);
+            co_return co_await next();
+        };
+        const auto echo = [](request& q) { return response::text(std::string(q.body())); };
+        const auto echo_later = [](request& q) -> task<response> {
+            co_return response::text(std::string(co_await q.incoming().read()));
+        };
+        http::router r;
+        r.with(before)
+            .with(limit)
+            .with(behind)
+            .with(holding)
+            .post("/plain", echo)
+            .post("/task", [echo](request& q) -> task<response> { co_return echo(q); })
+            .post("/offloaded", http::offload(echo))
+            .post("/read", http::read_body(echo_later))
+            .post("/read-offloaded", http::offload(http::read_body(echo_later)));
+        running_server server(options_of(GetParam()), std::move(r));
+        client first(server.port()), second(server.port()), fourth(server.port());
+        {
+            ASSERT_TRUE(first.send(request_for(path, "first")));
+            await_counts(limit, 1, 0);
+            client third(server.port());
+            ASSERT_TRUE(third.send(request_for(path, "third")));
+            await_counts(limit, 1, 1);
+            ASSERT_TRUE(second.send(request_for(path, "second")));
+            await_counts(limit, 1, 2);
+            ASSERT_TRUE(fourth.send(request_for(path, "fourth")));
+            EXPECT_TRUE(has_status(fourth.receive(), 503));
+            third.reset();
+        }
+        await_counts(limit, 1, 1);
+        go.set();
+        EXPECT_EQ(body_of(first.receive()), "first");
+        EXPECT_EQ(body_of(second.receive()), "second");
+        await_counts(limit, 0, 0);
+        EXPECT_EQ(limit.refused(), 1u);
+        EXPECT_EQ(elsewhere.load(internal::relaxed), 0);
+    }
+}
+
+TEST_P(waiting_requests_on, lose_no_turn_while_clients_come_and_go) {
+    internal::atomic<int> inside{0}, most{0}, answers{0};
+    const http::concurrency_limit limit({.in_flight_max = 2, .waiting_max = 64, .waited_max = 1h});
+    const auto counts = [&](request&) {
+        const int now = inside.fetch_add(1, internal::relaxed) + 1;
+        int seen = most.load(internal::relaxed);
+        while (seen < now && !most.compare_exchange_weak(seen, now, internal::relaxed,
+                                                         internal::relaxed)) {
+        }
+        inside.fetch_sub(1, internal::relaxed);
+        return response::text("x");
+    };
+    http::router r;
+    r.with(limit).post("/plain", counts).post("/offloaded", http::offload(counts));
+    running_server server(options_of(GetParam()), std::move(r));
+    std::vector<std::thread> threads;
+    for (int t = 0; t != 4; ++t) {
+        threads.emplace_back([&, t] {
+            for (int i = 0; i != 25; ++i) {
+                const char* const path = (i + t) % 2 == 0 ? "/plain" : "/offloaded";
+                client c(server.port());
+                for (int k = 0; k != 3; ++k) (void)c.send(request_for(path));
+                if (i % 5 == t) {
+                    c.reset();
+                    continue;
+                }
+                for (int k = 0; k != 3; ++k) {
+                    if (has_status(c.receive(), 200)) answers.fetch_add(1, internal::relaxed);
+                }
+            }
+        });
+    }
+    for (std::thread& t : threads) t.join();
+    await_counts(limit, 0, 0);
+    EXPECT_LE(most.load(internal::relaxed), 2);
+    EXPECT_EQ(answers.load(internal::relaxed), 4 * 20 * 3);
+    EXPECT_EQ(limit.refused(), 0u);
 }
 
 // Delays the handler, as a loop that is busy does.

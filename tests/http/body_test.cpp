@@ -2,6 +2,7 @@
 // ends.
 #include <coppice/exec/when_all.hpp>
 #include <coppice/http/body.hpp>
+#include <coppice/http/filters.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
 
@@ -94,8 +95,19 @@ protected:
                   [](request& q) {
                       return response::text(std::string(q.trailer("Check").value_or("-")));
                   })
+            .post("/trailer-back", http::read_body(send_trailer_back))
             .get("/plain", [](request&) { return response::text("plain"); });
         return r;
+    }
+    static task<response> send_trailer_back(request& q) {
+        while (!(co_await q.incoming().read()).empty()) {
+        }
+        const std::string check(q.trailer("Check").value_or("-"));
+        const auto produce = [check](body_writer& out) -> task<> {
+            co_await out.write("back");
+            out.trailer("Check", check);
+        };
+        co_return response(200).body(http::stream(produce));
     }
     static response lines(request& q) {
         const auto n = *q.parameter<int>("n");
@@ -267,6 +279,29 @@ TEST_P(bodies_on, rfc9110_6_5_trailers_of_a_whole_body_reach_the_handler) {
     ASSERT_TRUE(c.send(chunked("/trailer", "abc", 2) + post("/trailer", "abc")));
     EXPECT_EQ(body_of(c.receive()), "sum");
     EXPECT_EQ(body_of(c.receive()), "-");
+}
+
+TEST_P(bodies_on, trailers_of_a_request_and_of_its_answer_cross_also_when_it_is_compressed) {
+    http::router r = routes();
+    r.use(http::compression());
+    running_server server(options_of(GetParam()), std::move(r));
+    client c(server.port());
+    for (int i = 0; i != 3; ++i) {
+        ASSERT_TRUE(c.send(chunked("/trailer-back", "abc", 2) + post("/trailer-back", "abc")));
+        EXPECT_EQ(body_of(c.receive()), "back");
+        EXPECT_EQ(c.trailers(), "Check: sum\r\n");
+        EXPECT_EQ(body_of(c.receive()), "back");
+        EXPECT_EQ(c.trailers(), "Check: -\r\n");
+    }
+    const std::string get = "GET /lines/1000 HTTP/1.";
+    ASSERT_TRUE(c.send(get + "1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n"));
+    const std::string packed = c.receive();
+    EXPECT_NE(packed.find("\r\nContent-Encoding: gzip\r\n"), packed.npos);
+    EXPECT_EQ(c.trailers(), "Lines: 1000\r\n");
+    // HTTP/1.0 has no place for them.
+    ASSERT_TRUE(c.send(get + "0\r\nHost: a\r\n\r\n"));
+    const std::string old = c.receive_all();
+    EXPECT_EQ(body_of(old), lines_text(1000));
 }
 
 TEST_P(bodies_on, rfc9110_10_1_1_continue_is_sent_when_the_handler_begins_to_read) {

@@ -186,6 +186,8 @@ TEST_P(http2_client_withstands, a_flood_of_frames_ends_the_connection) {
         frame(NGHTTP2_SETTINGS, 0, 0, std::string("\0\4", 2) + number(100)),
         frame(NGHTTP2_WINDOW_UPDATE, 0, 0, number(1)),
         frame(NGHTTP2_PRIORITY, 0, 1, number(0) + "x"),
+        frame(0xff, 0, 0, ""),
+        frame(0x10, 0, 0, number(1) + "u=1"),
         frame(NGHTTP2_HEADERS, end_headers, 1, literal(":status", "103")),
     };
     const auto flood = [](const std::string& first, const std::string& f, int n) {

@@ -66,6 +66,17 @@ http::router routes_of(seen& m) {
                co_return http::response::text(std::to_string(n) + " " +
                                               std::string(q.trailer("x-sum").value_or("none")));
            }));
+    // Sends the trailer of the request back as one of the answer.
+    r.post("/sum", http::read_body([](http::request& q) -> task<http::response> {
+               while (!(co_await q.incoming().read()).empty()) {
+               }
+               const std::string sum(q.trailer("x-sum").value_or("none"));
+               const auto produce = [sum](http::body_writer& out) -> task<> {
+                   for (int i = 0; i != 1'000; ++i) co_await out.write("line\n");
+                   out.trailer("X-Sum", sum);
+               };
+               co_return http::response(200).body(http::stream(produce));
+           }));
     r.post("/deaf", http::read_body([&m](http::request& q) -> task<http::response> {
                while (!m.go.load(acquire)) {
                    co_await io::timer(q.loop()).wait_for(std::chrono::milliseconds(1));
@@ -153,6 +164,12 @@ TEST_P(http2_client_on, requests_and_answers_are_as_over_http1) {
         EXPECT_EQ((co_await client.send(streamed)).body(), "900000 42");
         streamed.source = std::make_shared<pieces>(900, 900'000);
         EXPECT_EQ((co_await client.send(streamed)).body(), "900000 none");
+        http::client_request summed = asks(to, "/sum", "POST");
+        summed.source = std::make_shared<pieces>(90);
+        const http::client_response both = co_await client.send(summed);
+        EXPECT_EQ(both.body().size(), 5'000u);
+        EXPECT_EQ(both.trailer("x-sum"), "42");
+        EXPECT_EQ(both.find("x-sum"), std::nullopt);
         http::client_request moved = asks("http://" + to.to_string() + "/moved");
         moved.redirects_max = 1;
         EXPECT_EQ((co_await client.send(moved)).body(), "hello none");

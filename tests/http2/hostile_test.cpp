@@ -26,12 +26,8 @@ http::router routes() {
     return r;
 }
 
-// Sends the bytes, and returns the code of the GOAWAY that comes back; ~0 if none does.
-std::uint32_t code_after(std::uint16_t port, std::string_view bytes) {
-    client c(port);
-    c.send(bytes);
-    c.finish_sending();
-    const std::string all = c.receive_all();
+// Returns the code of the GOAWAY among these frames; ~0 if there is none.
+std::uint32_t code_in(const std::string& all) {
     for (std::size_t at = 0; at + 9 <= all.size();) {
         const auto byte = [&](std::size_t i) {
             return static_cast<std::uint32_t>(static_cast<unsigned char>(all[at + i]));
@@ -43,6 +39,14 @@ std::uint32_t code_after(std::uint16_t port, std::string_view bytes) {
         at += 9 + size;
     }
     return ~0u;
+}
+
+// Sends the bytes, and returns the code of the GOAWAY that comes back.
+std::uint32_t code_after(std::uint16_t port, std::string_view bytes) {
+    client c(port);
+    c.send(bytes);
+    c.finish_sending();
+    return code_in(c.receive_all());
 }
 
 std::string times(int n, std::string_view bytes) {
@@ -75,6 +79,66 @@ TEST(Http2Hostile, floods_end_the_connection_with_enhance_your_calm) {
     EXPECT_EQ(continued.receive_all().find("hello"), std::string::npos);
     EXPECT_TRUE(continued.ended());
     EXPECT_EQ(h2_client(s.port()).get("/").body, "hello");
+}
+
+// nghttp2 ignores these (RFC 9113 sections 5.1 and 5.5), and does not tell the engine of them.
+TEST(Http2Hostile, floods_of_frames_that_are_ignored_end_the_connection) {
+    running_server s(short_limits(), routes());
+    constexpr std::uint32_t calm = NGHTTP2_ENHANCE_YOUR_CALM;
+    for (const int type : {0x0a, 0x0b, 0x10, 0xff}) {
+        for (const std::size_t size : {0u, 1u, 100u}) {
+            const std::string unknown = frame(type, 0x55, 1, std::string(size, '\0'));
+            EXPECT_EQ(code_after(s.port(), times(300, unknown)), calm) << type << " " << size;
+        }
+    }
+    // A stream that the server has reset before its body has ended.
+    const std::string post = frame(
+        NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
+        literal(":method", "POST") + literal(":scheme", "http") + literal(":path", "/") +
+            literal(":authority", "a") + literal("connection", "close"));
+    const std::string reset("\0\0\x04\x03\0\0\0\0\x01", 9);
+    for (const std::string& ignored : {frame(NGHTTP2_DATA, 0, 1, ""), post}) {
+        client c(s.port());
+        c.send(preface() + post);
+        std::string all;
+        while (all.find(reset) == all.npos) {
+            const std::string piece = c.receive_piece();
+            ASSERT_NE(piece, "");
+            all += piece;
+        }
+        c.send(times(300, ignored).substr(preface().size()));
+        c.finish_sending();
+        EXPECT_EQ(code_in(all + c.receive_all()), calm) << ignored.size();
+    }
+}
+
+// Sends the bytes, and returns true if an answer comes.
+bool is_answered(client& c, std::string_view bytes) {
+    c.send(bytes);
+    std::string answer;
+    while (answer.find("hello") == answer.npos) {
+        const std::string piece = c.receive_piece();
+        if (piece.empty()) return false;
+        answer += piece;
+    }
+    return true;
+}
+
+TEST(Http2Hostile, frames_of_unknown_types_change_nothing_and_requests_earn_more_of_them) {
+    running_server s(short_limits(), routes());
+    const std::string few = frame(0xff, 0, 0, get_frame(1)) + frame(0xfe, 0, 9, "") + get_frame(1);
+    for (std::size_t cut = 0; cut != few.size(); ++cut) {
+        client c(s.port());
+        c.send(preface() + few.substr(0, cut));
+        EXPECT_TRUE(is_answered(c, few.substr(cut))) << cut;
+    }
+    client c(s.port());
+    c.send(preface());
+    const std::string three =
+        frame(0xff, 0, 0, "x") + frame(0x0b, 0, 1, "") + frame(0x10, 0, 3, "y");
+    for (std::uint32_t id = 1; id != 121; id += 2) {
+        ASSERT_TRUE(is_answered(c, three + get_frame(id))) << id;
+    }
 }
 
 TEST(Http2Hostile, rapid_resets_end_the_connection) {

@@ -63,6 +63,14 @@ http::router routes_for(marks& m) {
             for (int i = 0; i != 10'000; ++i) co_await out.write("line\n");
         }));
     });
+    r.get("/sum/{n}", [](http::request& q) {
+        const int n = q.parameter<int>("n").value();
+        return http::response(200).body(http::stream([n](http::body_writer& out) -> task<> {
+            for (int i = 0; i != n; ++i) co_await out.write("line\n");
+            out.trailer("X-Sum", std::to_string(n));
+            out.trailer("X-Last", "yes");
+        }));
+    });
     r.get("/waits", [&m](http::request& q) -> task<http::response> {
         const scope_exit ended([&m] { m.stopped.store(true, relaxed); });
         co_await io::timer(q.loop()).wait_for(std::chrono::hours(1));
@@ -113,6 +121,25 @@ TEST_P(Http2Server, bodies_arrive_whole_with_and_without_a_length) {
     EXPECT_EQ(c.finish(c.ask("POST", "/echo")).body, "");
     EXPECT_EQ(c.finish(c.ask("POST", "/missing", {}, body)).status, 404);
     EXPECT_EQ(c.get("/").body, "hello");
+}
+
+TEST_P(Http2Server, rfc9113_8_1_trailers_of_a_producer_follow_its_body) {
+    running_server s(over_http2(GetParam()), routes_for(m));
+    h2_client c(s.port());
+    for (const int n : {0, 1, 20'000, 3}) {
+        const h2_client::answer a = c.get("/sum/" + std::to_string(n));
+        EXPECT_EQ(a.status, 200);
+        EXPECT_EQ(a.body.size(), std::size_t{5} * static_cast<std::size_t>(n));
+        EXPECT_EQ(a.fields.at("x-sum"), std::to_string(n));
+        EXPECT_EQ(a.fields.at("x-last"), "yes");
+        EXPECT_TRUE(a.ended);
+        EXPECT_EQ(a.error, 0u);
+    }
+    EXPECT_EQ(c.finish(c.ask("HEAD", "/sum/3")).fields.count("x-sum"), 0u);
+    const std::int32_t left = c.ask("GET", "/sum/1000000");
+    c.flush();
+    c.reset(left);
+    EXPECT_EQ(c.get("/sum/2").fields.at("x-sum"), "2");
 }
 
 TEST_P(Http2Server, many_streams_are_answered_at_once) {

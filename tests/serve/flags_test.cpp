@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -122,6 +124,68 @@ TEST(serve_flags, at_their_extremes_still_serve) {
         s.signal(SIGTERM);
         EXPECT_EQ(s.exit_status(), 0);
     }
+}
+
+// What --check says: its exit status, and its message.
+std::pair<int, std::string> checked(texts flags) {
+    flags.push_back("--check");
+    coppice::test::served s(COPPICE_SERVE, std::move(flags));
+    std::string said = s.err();
+    return {s.exit_status(), std::move(said)};
+}
+
+TEST(serve_flags, check_names_the_flag_whose_value_is_beyond_its_extreme) {
+    const std::vector<texts> wrong = {
+        {"--admin-port", "1", "--admin-address", "here"},
+        {"--admin-port", "1", "--admin-address", ""},
+        {"--admin-address", "::1"},
+        {"--admin-port", "65536"},
+        {"--admin-port", "-1"},
+        {"--address", "256.0.0.1"},
+        {"--address", "[::1"},
+        {"--port", "65536"},
+        {"--tls-port", "1"},
+        {"--threads", "0"},
+        {"--threads", "1025"},
+        {"--model", "single", "--threads", "2"},
+        {"--access-log", "/"},
+        {"--access-log", ""},
+        {"--access-log", "/does/not/exist"},
+        {"--rate-limit", "1000000001"},
+        {"--rate-limit", "1", "--rate-burst", "1073741825"},
+        {"--rate-limit", "1", "--rate-exempt", "10.0.0.1/8"},
+        {"--max-fields", "101"},
+        {"--max-buffered", "-1"},
+        {"--max-buffered", "17179869184G"},
+        {"--drain-delay", "2562048h"},
+        {"--shed-after", "2562048h"},
+        {"--proxies", "::1/129"},
+        {"--forwarded-from", "10.0.0.0/33"},
+        {"--hosts", "a/b"},
+    };
+    for (const texts& flags : wrong) {
+        const auto [status, said] = checked(flags);
+        EXPECT_EQ(status, 2) << flags[0] << " " << flags.back();
+        EXPECT_NE(said.find(flags[flags.size() - 2]), said.npos) << flags.back() << ": " << said;
+    }
+}
+
+TEST(serve_flags, check_accepts_the_extremes) {
+    texts most = {"--port",       "65535",      "--admin-port",   "65535", "--threads",     "1024",
+                  "--rate-limit", "1000000000", "--drain-delay",  "2562047h",
+                  "--shed-after", "2562047h",   "--max-fields",   "100",   "--access-log",  "-",
+                  "--max-buffered", "18446744073709551615"};
+    texts least = {"--port",       "0",  "--admin-port",  "0",      "--admin-address", "::",
+                   "--threads",    "1",  "--model",       "single", "--rate-limit",    "1",
+                   "--rate-burst", "1",  "--drain-delay", "0s",     "--shed-after",    "0s",
+                   "--max-fields", "1",  "--max-body",    "0",      "--access-log",    "new-log",
+                   "--address",    "::", "--max-buffered", "0"};
+    for (const std::string& flag : times) most.insert(most.end(), {flag, "2562047h"});
+    for (const texts& flags : {most, least}) {
+        const auto [status, said] = checked(flags);
+        EXPECT_EQ(status, 0) << said;
+    }
+    EXPECT_FALSE(std::filesystem::exists("new-log"));  // a check makes no file
 }
 
 TEST(serve_flags, no_workloads_leaves_out_only_the_workloads) {
@@ -288,6 +352,35 @@ TEST(serve_flags, hosts_and_rates_refuse_what_is_not_wanted) {
     EXPECT_NE(answers.find("HTTP/1.1 200 "), answers.npos) << answers;
     EXPECT_NE(answers.find("\r\nX-Request-Id: "), answers.npos) << answers;
     EXPECT_NE(answers.find("HTTP/1.1 429 "), answers.npos) << answers;
+}
+
+TEST(serve_flags, healthcheck_ends_with_0_only_if_the_server_answers_that_it_is_well) {
+    const auto asked = [](texts flags) {
+        flags.push_back("--healthcheck");
+        coppice::test::served s(COPPICE_SERVE, std::move(flags));
+        std::string said = s.err();
+        return std::pair(s.exit_status(), std::move(said));
+    };
+    std::string port;
+    {
+        served s({"--hosts", "*.example.org", "--address", "0.0.0.0"});
+        unsigned at = 0;
+        ASSERT_EQ(std::sscanf(s.line().c_str(), "listening on http://0.0.0.0:%u", &at), 1);
+        port = std::to_string(at);
+        const texts same = {"--port", port, "--address", "0.0.0.0"};
+        texts hosts = same;
+        hosts.insert(hosts.end(), {"--hosts", "*.example.org"});
+        EXPECT_EQ(asked(hosts), std::pair(0, std::string()));
+        const auto [status, said] = asked(same);
+        EXPECT_EQ(status, 1);
+        EXPECT_NE(said.find("421"), said.npos) << said;
+    }
+    EXPECT_EQ(asked({"--port", port}).first, 1);  // it has ended
+    for (const texts& unknown : {texts{"--port", "0"}, texts{"--admin-port", "0"}}) {
+        const auto [status, said] = asked(unknown);
+        EXPECT_EQ(status, 2);
+        EXPECT_NE(said.find("--healthcheck"), said.npos) << said;
+    }
 }
 
 TEST(serve_flags, metrics_count_by_route_and_what_is_refused) {

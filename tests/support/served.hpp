@@ -69,6 +69,8 @@ public:
         if (std::fgetc(out_) != '\n') return 0;
         return static_cast<std::uint16_t>(got == 1 ? port : 0);
     }
+    // Returns the next line of stdout, without its end.
+    std::string line() { return line_of(out_); }
     pid_t pid() const { return pid_; }
     void signal(int number) const { ::kill(pid_, number); }
     int exit_status() {
@@ -81,13 +83,7 @@ public:
     std::string err() { return rest(err_); }
     // Returns the next line of stderr, without its end. Blocks until there is one, or stderr is
     // closed.
-    std::string err_line() {
-        std::string text;
-        for (int c; (c = std::fgetc(err_)) != EOF && c != '\n';) {
-            text.push_back(static_cast<char>(c));
-        }
-        return text;
-    }
+    std::string err_line() { return line_of(err_); }
 
     std::string ask(const std::string& method, const std::string& target,
                     const std::string& body = "") {
@@ -102,6 +98,13 @@ public:
     }
 
 private:
+    static std::string line_of(std::FILE* file) {
+        std::string text;
+        for (int c; (c = std::fgetc(file)) != EOF && c != '\n';) {
+            text.push_back(static_cast<char>(c));
+        }
+        return text;
+    }
     static std::string rest(std::FILE* file) {
         std::string text;
         for (int c; (c = std::fgetc(file)) != EOF;) text.push_back(static_cast<char>(c));

@@ -27,7 +27,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
         {"tls", {"base", "stop", "exec", "task", "token", "io"}},
         {"mpi", {"base", "exec", "task", "pool", "parallel", "token", "io"}},
-        {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "io"}},
+        {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "sync", "io"}},
         {"http2", {"base", "http"}},
     };
     return table;

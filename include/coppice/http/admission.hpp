@@ -61,19 +61,39 @@ private:
     std::unique_ptr<table> table_;
 };
 
-// Lets at most this many requests be in a handler at once: from the beginning of the filters behind
-// this one to the answer, without the bytes of a streamed body. The others get 503 and Retry-After
-// at once. Copies count together. Threads: any.
+// How many requests may be in a handler at once, and how many may wait until they can be.
+struct concurrency_limit_options {
+    std::size_t in_flight_max = 0;                            // requests, at least 1
+    std::size_t waiting_max = 0;                              // requests; 0: none waits
+    internal::duration waited_max = std::chrono::seconds(1);  // 0 or less: none waits
+    // What Retry-After tells those that are refused.
+    std::chrono::seconds retry_after = std::chrono::seconds(1);
+};
+
+// Lets at most `in_flight_max` requests be in a handler at once: from the beginning of the filters
+// behind this one to the answer, without the bytes of a streamed body. Of the others, up to
+// `waiting_max` wait for their turn, first come, first served. A request that finds no place to
+// wait gets 503 and Retry-After at once. A request that has waited for `waited_max` gets the same
+// answer. Its body, unless the handler reads it itself, stays in memory while it waits. The wait is
+// part of the handler's time, and of request::queued(). Copies count together. Threads: any; after
+// a wait, a request goes on where its handler runs. Cost: a request that does not wait needs two
+// atomic operations; one that waits needs a frame, a timer, and a turn of its loop or pool.
 class concurrency_limit {
 public:
-    // Errors: std::invalid_argument for a limit of 0.
+    // Makes a limit without waiting. Errors: std::invalid_argument for a limit of 0.
     explicit concurrency_limit(std::size_t in_flight_max,
                                std::chrono::seconds retry_after = std::chrono::seconds(1));
+    // Errors: std::invalid_argument for a limit of 0.
+    explicit concurrency_limit(const concurrency_limit_options& options);
 
-    // Filters a request; see next.hpp. A stop ends what it awaits, the handler.
+    // Filters a request; see next.hpp. A stop ends what it awaits: its turn, or the handler. A
+    // request that is stopped while it waits gives up its place, and no turn is lost. Misuse: a
+    // request that has to wait and came from no server stops the process.
     task<response> operator()(request& r, next_handler next) const;
-    // Return how many requests are in a handler now, and how many were refused.
+    // Return how many requests are in a handler now or about to begin, how many wait for that, and
+    // how many were refused.
     std::size_t in_flight() const noexcept;
+    std::size_t waiting() const noexcept;
     std::uint64_t refused() const noexcept;
 
 private:

@@ -44,8 +44,8 @@ public:
     // Completes when the kernel has taken everything that was written so far. What a stop loses:
     // nothing; the next call sends the rest.
     virtual task<> flush() = 0;
-    // Adds a field after the body. It is sent only if the body is chunked, which means without a
-    // declared length and to an HTTP/1.1 client. Errors: std::invalid_argument, as response::add().
+    // Adds a field after the body. It is sent only if the body has no declared length, and not over
+    // HTTP/1.0. Errors: std::invalid_argument, as response::add().
     virtual void trailer(std::string_view name, std::string_view value) = 0;
     // Returns the token that is requested when the client has gone away or the server cuts off.
     virtual inplace_stop_token stop_token() const noexcept = 0;

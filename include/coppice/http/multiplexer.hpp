@@ -37,6 +37,8 @@ public:
     // Moves the next bytes of this side's body into `room`. Neither bytes nor the end: the engine
     // asks again after multiplexer::wake().
     virtual taken take(std::span<std::byte> room) noexcept = 0;
+    // Returns the field lines that follow the body; called when take() has said the end.
+    virtual std::string_view trailers() noexcept = 0;
 
 protected:
     ~multiplexed_stream() = default;
@@ -99,8 +101,6 @@ public:
     virtual bool head(int status, std::string_view lines, bool ended) noexcept = 0;
     // Says why closed(true) follows, if that is known.
     virtual void lost(answer_loss why) noexcept = 0;
-    // Returns the field lines that follow the body; called when take() has said the end.
-    virtual std::string_view trailers() noexcept = 0;
 
 protected:
     ~requesting_stream() = default;

@@ -30,6 +30,8 @@ class filtered_answerer;
 
 }  // namespace internal
 
+class concurrency_limit;
+
 // What comes after a filter: the next filter or the handler. A filter takes it by value, so that it
 // lives as long as the filter's frame. Threads: the filter's. Lifetime: shorter than the request.
 class next_handler {
@@ -46,9 +48,11 @@ public:
 
 private:
     friend class internal::filtered_answerer;
+    friend class concurrency_limit;
     next_handler(const internal::filtered_answerer& of, request& r, std::size_t index) noexcept
         : of_(&of), request_(&r), index_(index) {}
     static task<response> begin_at_home(const internal::answerer& inner, request& r);
+    static task<> queue_at_home(const request& r);
 
     const internal::filtered_answerer* of_;
     request* request_;

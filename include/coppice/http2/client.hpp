@@ -24,8 +24,8 @@ struct client_limits {
     // 2^31 - 1. One connection thus holds at most `streams_max` times as many.
     std::uint32_t stream_window_bytes = 256 * 1024;
     // Frames that carry nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA,
-    // and interim heads) beyond those that bodies and answers are good for. Then the connection
-    // ends with ENHANCE_YOUR_CALM. Frames of unknown types are skipped, and not counted.
+    // those of an unknown type, and interim heads) beyond those that bodies and answers are good
+    // for. Then the connection ends with ENHANCE_YOUR_CALM.
     std::size_t idle_frames_max = 2'000;
 };
 

@@ -24,8 +24,9 @@ struct server_limits {
     // Streams that a client may reset, or spoil by a wrong frame, beyond those that it lets end.
     // Then the connection ends with ENHANCE_YOUR_CALM.
     std::size_t resets_max = 200;
-    // Frames that carry nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA)
-    // beyond those that carry a request or a body. Likewise.
+    // Frames that carry nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA,
+    // those of an unknown type, HEADERS for a closed stream) beyond those that carry a request or a
+    // body. Likewise.
     std::size_t idle_frames_max = 2'000;
 };
 

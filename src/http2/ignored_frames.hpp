@@ -1,0 +1,64 @@
+// ignored_frames: counts the frames that nghttp2 drops without a word; for both engines.
+#pragma once
+// nghttp2 tells nothing of a frame of an unknown type, nor of one with DATA for a stream that is
+// closed (RFC 9113 sections 5.1 and 5.5 say to ignore them). A peer that sends millions of them
+// costs time for each. So this follows the heads of the frames by itself, and leaves out those that
+// nghttp2 has begun. DATA with bytes is left out too: a peer may have sent it before it knew that
+// the stream was closed.
+
+#include <nghttp2/nghttp2.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <utility>
+
+namespace coppice::http2 {
+
+// Threads: those of its engine, one at a time. Cost: O(frames) of what arrives, no allocation.
+class ignored_frames {
+public:
+    // Makes a count for a peer that sends `preface` bytes before its first frame.
+    explicit ignored_frames(std::size_t preface) noexcept : left_(preface) {}
+
+    // Called with what has arrived, before nghttp2 takes it.
+    void see(std::span<const std::byte> bytes) noexcept {
+        while (!bytes.empty()) {
+            if (left_ != 0) {
+                const std::size_t skipped = std::min(left_, bytes.size());
+                bytes = bytes.subspan(skipped);
+                left_ -= skipped;
+                continue;
+            }
+            const std::size_t taken = std::min(head_.size() - head_bytes_, bytes.size());
+            std::ranges::copy(bytes.first(taken), head_.data() + head_bytes_);
+            bytes = bytes.subspan(taken);
+            head_bytes_ += taken;
+            if (head_bytes_ != head_.size()) return;
+            head_bytes_ = 0;
+            left_ = at(0) << 16 | at(1) << 8 | at(2);
+            if (is_counted(static_cast<std::uint8_t>(at(3)), left_)) ++count_;
+        }
+    }
+    // Called when nghttp2 begins with a frame, so does not ignore it.
+    void begun(const nghttp2_frame_hd& head) noexcept {
+        if (is_counted(head.type, head.length) && count_ != 0) --count_;
+    }
+    // Called when nghttp2 has taken all. Returns how many frames of it were ignored.
+    std::size_t take() noexcept { return std::exchange(count_, 0); }
+
+private:
+    static bool is_counted(std::uint8_t type, std::size_t length) noexcept {
+        return type > NGHTTP2_CONTINUATION || (type == NGHTTP2_DATA && length == 0);
+    }
+    std::size_t at(std::size_t i) const noexcept { return std::to_integer<std::size_t>(head_[i]); }
+
+    std::array<std::byte, 9> head_{};
+    std::size_t head_bytes_ = 0;  // of head_ that have arrived
+    std::size_t left_;            // bytes until the next head
+    std::size_t count_ = 0;
+};
+
+}  // namespace coppice::http2
