@@ -33,10 +33,7 @@ public:
     }
     // Frees the lock, or hands it to the oldest waiter and calls that waiter's function.
     void unlock() noexcept {
-        if (lock_.try_change(locked, free)) return;  // the mutex may be gone
-        granted_waiters next;
-        unlock_slow(next);
-        next.call_all();
+        if (!lock_.try_change(locked, free)) hand_over();  // the mutex may be gone
     }
     // The same for a thread that is inside another lock: it calls the waiter's function later.
     void unlock(granted_waiters& next) noexcept {
@@ -83,6 +80,11 @@ private:
     static constexpr std::uint64_t locked = queue_lock::unit;
     static constexpr std::uint64_t waiting = 2 * queue_lock::unit;
 
+    [[gnu::noinline]] void hand_over() noexcept {
+        granted_waiters next;
+        unlock_slow(next);
+        next.call_all();
+    }
     [[gnu::noinline]] void unlock_slow(granted_waiters& next) noexcept {
         lock_.lock();
         COPPICE_CHECK(lock_.state() != free,

@@ -233,17 +233,17 @@ public:
     select_awaiter(Operands&& operands, Promise& promise) noexcept
         : operands_(static_cast<Operands&&>(operands)), promise_(promise) {}
     ~select_awaiter() {
-        if (waits_) wait_.destroy();
+        if (waits_) [[unlikely]]
+            wait_.destroy();
     }
 
     bool await_ready() {
         if (!get_stop_token(execution::get_env(promise_)).stop_requested()) {
             taken_ = operands_.take_ready(random_below);
-            if (taken_ != none) return true;
+            if (taken_ != none) [[likely]]
+                return true;
         }
-        wait_.construct(static_cast<Operands&&>(operands_), promise_);
-        waits_ = true;
-        wait_.get().shuffle();  // several may become ready before it waits
+        make_wait();
         return false;
     }
     template <class Suspension = execution::internal::suspension>
@@ -251,12 +251,19 @@ public:
         return wait_.get().template await_suspend<Suspension>(task);
     }
     typename wait_type::result await_resume() {
-        if (waits_) return wait_.get().await_resume();
+        if (waits_) [[unlikely]]
+            return wait_.get().await_resume();
         return operands_.template take<typename wait_type::result>(taken_);
     }
 
 private:
     static constexpr std::uint32_t none = Operands::size;
+
+    [[gnu::noinline]] void make_wait() {
+        wait_.construct(static_cast<Operands&&>(operands_), promise_);
+        waits_ = true;
+        wait_.get().shuffle();  // several may become ready before it waits
+    }
 
     Operands operands_;
     Promise& promise_;

@@ -113,9 +113,25 @@ struct select_pack {
     kept ops;
 
 private:
+    // True if all are operations of this room and of one type. Then the number picks an address and
+    // not a branch of the code: no processor can predict a branch on a random number.
+    using first_kept = std::tuple_element_t<0, kept>;
+    static constexpr bool are_alike =
+        room_count == size &&
+        (std::is_same_v<first_kept, typename select_operand<Ops>::kept> && ...);
+
     template <std::size_t... Is>
-    bool try_at(std::uint32_t number, std::index_sequence<Is...>) noexcept {
-        return ((Is == number && try_one<Is>()) || ...);
+    first_kept& at(std::uint32_t number, std::index_sequence<Is...>) noexcept {
+        first_kept* const places[] = {&std::get<Is>(ops)...};
+        return *places[number];
+    }
+    template <std::size_t... Is>
+    bool try_at(std::uint32_t number, std::index_sequence<Is...> all) noexcept {
+        if constexpr (are_alike) {
+            return at(number, all).try_now();
+        } else {
+            return ((Is == number && try_one<Is>()) || ...);
+        }
     }
     template <std::size_t... Is>
     bool look_at(std::uint32_t number, std::index_sequence<Is...>) noexcept {
@@ -140,10 +156,24 @@ private:
     static constexpr bool has_soon[] = {looks_for_longer<typename select_operand<Ops>::kept>...};
 
     template <class Result, std::size_t... Is>
-    Result take(std::uint32_t number, std::index_sequence<Is...>) {
+    Result take(std::uint32_t number, std::index_sequence<Is...> all) {
+        if constexpr (are_alike) {
+            first_kept& operand = at(number, all);
+            if (operand.failed()) [[unlikely]]
+                operand.throw_error();
+            return take_as<Result, 0>(number, operand);
+        }
         using function = Result(select_pack&);
         static constexpr function* table[] = {&select_pack::template take_one<Result, Is>...};
         return table[number](*this);
+    }
+    // The cases differ in the index that they store, so the compiler makes them one.
+    template <class Result, std::size_t I>
+    static Result take_as(std::uint32_t number, first_kept& operand) {
+        if constexpr (I + 1 < size) {
+            if (number != I) return take_as<Result, I + 1>(number, operand);
+        }
+        return Result(std::in_place_index<I>, operand.take());
     }
     template <class Result, std::size_t I>
     static Result take_one(select_pack& self) {

@@ -68,39 +68,41 @@ public:
         // Relaxed: a close on another thread may come too late in any case.
         if (closed_.load(relaxed)) [[unlikely]]
             return send_outcome::closed;
-        if (!push(item)) return send_outcome::full;
+        const std::uint64_t back = sender_.index.load(relaxed);
+        if (back - sender_.seen.read() == capacity_) [[unlikely]] {
+            if (!look_for_slot(back)) return send_outcome::full;
+        }
+        fill(back, item);
         if (receiver_bell_.must_ring(sender_.is_full)) [[unlikely]]
             serve();
-        calm_down(sender_, sender_bell_);
         return send_outcome::sent;
     }
     // Threads: the receiver. Returns true if it has an item, or if none can come.
     bool try_receive(std::optional<T>& place) noexcept {
-        if (!pop(place)) {
-            // edge spsc.closed (acquire): what was sent before the close
-            if (!closed_.load(acquire)) return false;
-            if (!pop(place)) return true;
+        const std::uint64_t front = receiver_.index.load(relaxed);
+        if (front == receiver_.seen.read()) [[unlikely]] {
+            if (!look_for_item(front)) {
+                // edge spsc.closed (acquire): what was sent before the close
+                if (!closed_.load(acquire)) return false;
+                if (!look_for_item(front)) return true;
+            }
         }
+        empty(front, place);
         if (sender_bell_.must_ring(receiver_.is_full)) [[unlikely]]
             serve();
-        calm_down(receiver_, receiver_bell_);
         return true;
     }
     // The same for an operation that would otherwise wait: they give the other side a moment.
     send_outcome send_soon(T& item) noexcept {
-        send_outcome outcome = try_send(item);
-        if (outcome == send_outcome::full) [[unlikely]] {
-            spin(sender_, [this, &item, &outcome]() noexcept {
-                outcome = try_send(item);
-                return outcome != send_outcome::full;
-            });
-        }
-        return outcome;
+        const send_outcome outcome = try_send(item);
+        if (outcome != send_outcome::full) [[likely]]
+            return outcome;
+        return send_by_looks(item);
     }
     bool receive_soon(std::optional<T>& place) noexcept {
         if (try_receive(place)) [[likely]]
             return true;
-        return spin(receiver_, [this, &place]() noexcept { return try_receive(place); });
+        return receive_by_looks(place);
     }
     // Threads: any.
     void close() noexcept {
@@ -175,31 +177,63 @@ private:
         if (capacity > ~(~std::size_t{0} >> 1)) throw std::bad_array_new_length();
         return std::bit_ceil(capacity);
     }
+    // Inside the lock, or the side itself.
     bool push(T& item) noexcept {
         const std::uint64_t back = sender_.index.load(relaxed);
-        if (back - sender_.seen.read() == capacity_) {
-            // edge spsc.freed (acquire): the slot is empty
-            sender_.seen.write(receiver_.index.load(acquire));
-            if (back - sender_.seen.read() == capacity_) return false;
-        }
-        slots_[back & mask_].construct(std::move(item));
-        // edge spsc.sent (release): the slot is full
-        sender_.index.store(back + 1, release);
+        if (back - sender_.seen.read() == capacity_ && !sees_slot(back)) return false;
+        fill(back, item);
         return true;
     }
     bool pop(std::optional<T>& place) noexcept {
         const std::uint64_t front = receiver_.index.load(relaxed);
-        if (front == receiver_.seen.read()) {
-            // edge spsc.sent (acquire): the slot is full
-            receiver_.seen.write(sender_.index.load(acquire));
-            if (front == receiver_.seen.read()) return false;
-        }
+        if (front == receiver_.seen.read() && !sees_item(front)) return false;
+        empty(front, place);
+        return true;
+    }
+    // Look at the other side's index. Return true if there is a slot, an item.
+    bool sees_slot(std::uint64_t back) noexcept {
+        // edge spsc.freed (acquire): the slot is empty
+        sender_.seen.write(receiver_.index.load(acquire));
+        return back - sender_.seen.read() != capacity_;
+    }
+    bool sees_item(std::uint64_t front) noexcept {
+        // edge spsc.sent (acquire): the slot is full
+        receiver_.seen.write(sender_.index.load(acquire));
+        return front != receiver_.seen.read();
+    }
+    void fill(std::uint64_t back, T& item) noexcept {
+        slots_[back & mask_].construct(std::move(item));
+        // edge spsc.sent (release): the slot is full
+        sender_.index.store(back + 1, release);
+    }
+    void empty(std::uint64_t front, std::optional<T>& place) noexcept {
         manual_lifetime<T>& slot = slots_[front & mask_];
         place.emplace(std::move(slot.get()));
         slot.destroy();
         // edge spsc.freed (release): the slot is empty
         receiver_.index.store(front + 1, release);
+    }
+    // The same outside the lock, out of the common path.
+    [[gnu::noinline]] bool look_for_slot(std::uint64_t back) noexcept {
+        if (!sees_slot(back)) return false;
+        calm_down(sender_, sender_bell_);
         return true;
+    }
+    [[gnu::noinline]] bool look_for_item(std::uint64_t front) noexcept {
+        if (!sees_item(front)) return false;
+        calm_down(receiver_, receiver_bell_);
+        return true;
+    }
+    [[gnu::noinline]] send_outcome send_by_looks(T& item) noexcept {
+        send_outcome outcome = send_outcome::full;
+        spin(sender_, [this, &item, &outcome]() noexcept {
+            outcome = try_send(item);
+            return outcome != send_outcome::full;
+        });
+        return outcome;
+    }
+    [[gnu::noinline]] bool receive_by_looks(std::optional<T>& place) noexcept {
+        return spin(receiver_, [this, &place]() noexcept { return try_receive(place); });
     }
     // Looks again a few times, for a side that is about to wait. Returns true if a look succeeded.
     //
@@ -209,7 +243,7 @@ private:
     // whose looks do not pay, because the other side is slow or on the same thread, soon stops
     // looking; it tries again after ever more waits.
     template <class Look>
-    [[gnu::noinline]] static bool spin(side& own, Look look) noexcept {
+    static bool spin(side& own, Look look) noexcept {
         std::uint32_t looks = own.looks.read();
         if (looks == 0) {
             const std::uint32_t waits = own.waits.read() + 1;
@@ -238,10 +272,9 @@ private:
     // Called now and then: `running` has not waited for long, so the other side's fence may be
     // free.
     void calm_down(side& running, spsc_bell& bell) noexcept {
-        const std::uint64_t now = running.index.load(relaxed);
-        if (now % calm != 0 || !bell.is_alert()) [[likely]]
+        if (!bell.is_alert()) [[likely]]
             return;
-        if (now - running.index_at_wait.read() < calm) return;
+        if (running.index.load(relaxed) - running.index_at_wait.read() < calm) return;
         lock_.lock();
         bell.calm_down();
         lock_.unlock();

@@ -126,27 +126,21 @@ private:
     bool connected_ = false;
 };
 
-template <class Request, class Errors, class Promise>
-class wait_awaiter : wait<Request> {
+// The wait of a request that could not be had at once, with what brings the task back. `by_stop`: a
+// stop ends the task instead of the await.
+template <class Request, bool by_stop, class Promise>
+class wait_in_task : public wait<Request> {
     using env_type = execution::env_of_t<Promise>;
     using wait_type = wait<Request>;
     using scheduler_type =
         std::remove_cvref_t<decltype(std::declval<Promise&>().context().scheduler)>;
-    using way_type = way_to_scheduler<scheduler_type, wait_awaiter>;
-    static constexpr bool ends_by_stop = Errors::throws && may_be_stopped<env_type>;
 
 public:
-    wait_awaiter(Request&& wanted, Errors errors, Promise& promise) noexcept
-        : wait_type(static_cast<Request&&>(wanted), &wait_awaiter::ended),
-          errors_(errors),
-          promise_(promise) {}
+    wait_in_task(Request&& wanted, Promise& promise) noexcept
+        : wait_type(static_cast<Request&&>(wanted), &wait_in_task::ended), promise_(promise) {}
 
-    bool await_ready() noexcept {
-        if (get_stop_token(execution::get_env(promise_)).stop_requested()) return false;
-        return try_before_wait(this->request);
-    }
-    template <class Suspension = execution::internal::suspension>
-    auto await_suspend(std::coroutine_handle<Promise> task) {
+    template <class Suspension>
+    auto suspend(std::coroutine_handle<Promise> task) {
         if (!promise_.context().is_inline()) way_.prepare(promise_.context().scheduler, *this);
         if (!this->begin(completion_env_of(execution::get_env(promise_), link_)))
             return Suspension::stay();
@@ -156,16 +150,6 @@ public:
             return Suspension::stay();
         }
         return Suspension::go_on(task);
-    }
-    typename Request::result await_resume() {
-        const std::error_code error = error_of(static_cast<wait_type&>(*this));
-        errors_.report(error, Request::name);
-        if constexpr (!std::is_void_v<typename Request::result>) {
-            if constexpr (!Errors::throws) {
-                if (error) return this->request.nothing();
-            }
-            return take_result(this->request, errors_);
-        }
     }
 
     // Called on the task's scheduler, or where the task is resumed in place.
@@ -180,35 +164,85 @@ public:
 
 private:
     static void ended(wait_type& w) noexcept {
-        wait_awaiter& self = static_cast<wait_awaiter&>(w);
+        wait_in_task& self = static_cast<wait_in_task&>(w);
         self.link_.reset();
         const auto& context = self.promise_.context();
         if (context.is_inline() || execution::internal::runs_here(context.scheduler)) {
             callback_scope::run_or_queue(w, [](waiting_callback& turn) noexcept {
-                static_cast<wait_awaiter&>(static_cast<wait_type&>(turn)).arrived();
+                static_cast<wait_in_task&>(static_cast<wait_type&>(turn)).arrived();
             });
         } else {
             self.way_.start(context.scheduler, self);
         }
     }
     bool is_stopped() const noexcept {
-        if constexpr (ends_by_stop) {
+        if constexpr (by_stop) {
             return this->end() == wait_end::withdrawn;
         } else {
             return false;
         }
     }
     void resume_stopped() noexcept {
-        if constexpr (ends_by_stop) {
+        if constexpr (by_stop) {
             execution::internal::resume_from_outside(
                 static_cast<std::coroutine_handle<>>(promise_.unhandled_stopped()));
         }
     }
 
-    [[no_unique_address]] Errors errors_;
     Promise& promise_;
     [[no_unique_address]] stop_link_for<env_type> link_;
-    way_type way_;
+    way_to_scheduler<scheduler_type, wait_in_task> way_;
+};
+
+// Tries the request first. The wait is made only if the task must wait: a ready operation writes
+// the request and one byte into the task's frame, and nothing else.
+template <class Request, class Errors, class Promise>
+class wait_awaiter : immovable {
+    static constexpr bool ends_by_stop =
+        Errors::throws && may_be_stopped<execution::env_of_t<Promise>>;
+    using wait_type = wait_in_task<Request, ends_by_stop, Promise>;
+
+public:
+    wait_awaiter(Request&& wanted, Errors errors, Promise& promise) noexcept
+        : request_(static_cast<Request&&>(wanted)), errors_(errors), promise_(promise) {}
+    ~wait_awaiter() {
+        if (waits_) [[unlikely]]
+            wait_.destroy();
+    }
+
+    bool await_ready() noexcept {
+        // Written last, not only before it waits: so a ready await need not read it again.
+        waits_ = get_stop_token(execution::get_env(promise_)).stop_requested() ||
+                 !try_before_wait(request_);
+        return !waits_;
+    }
+    template <class Suspension = execution::internal::suspension>
+    [[gnu::noinline]] auto await_suspend(std::coroutine_handle<Promise> task) {
+        wait_.construct(static_cast<Request&&>(request_), promise_);
+        return wait_.get().template suspend<Suspension>(task);
+    }
+    typename Request::result await_resume() {
+        if (waits_) [[unlikely]]
+            return result_of(wait_.get().request, error_of(wait_.get()));
+        return result_of(request_, request_.error());
+    }
+
+private:
+    typename Request::result result_of(Request& request, std::error_code error) {
+        errors_.report(error, Request::name);
+        if constexpr (!std::is_void_v<typename Request::result>) {
+            if constexpr (!Errors::throws) {
+                if (error) return request.nothing();
+            }
+            return take_result(request, errors_);
+        }
+    }
+
+    Request request_;
+    [[no_unique_address]] Errors errors_;
+    Promise& promise_;
+    bool waits_ = false;
+    manual_lifetime<wait_type> wait_;
 };
 
 }  // namespace coppice::internal
