@@ -155,6 +155,32 @@ TYPED_TEST(pool_timeout, a_stop_callback_may_wait_for_a_timer_that_the_end_of_th
     }
 }
 
+// The item of the stopped timer is queued when the pool is told to end. The worker that takes it
+// sees the end then, if it has looked for timers only before the row of short items.
+TYPED_TEST(pool_timeout, a_stop_callback_of_the_end_may_wait_for_a_timer_that_was_stopped_before) {
+    for (int round = 0; round != test::repeated(40); ++round) {
+        flag go_on{false};
+        flag stopped{false};
+        inplace_stop_source stop;
+        ex::counting_scope scope;
+        {
+            TypeParam pool(2);
+            const auto sch = pool.get_scheduler();
+            spawn(calls_after(pool, 2h, [&stopped] { wait_for(stopped); }), scope);
+            spawn(ex::write_env(ex::schedule_after(sch, 1h),
+                                ex::prop(get_stop_token, stop.get_token())) |
+                      ex::upon_stopped([&stopped]() noexcept { stopped.store(true, release); }),
+                  scope);
+            for (int i = 0; i != 200; ++i) spawn(ex::schedule(sch), scope);
+            occupy(pool, go_on, scope);
+            stop.request_stop();
+            pool.request_stop();
+            go_on.store(true, release);
+        }
+        sync_wait(scope.join());
+    }
+}
+
 // For the first limit, the callback runs on the thread of the process's timer; for the second one,
 // on the thread that starts the timeout. The workers end meanwhile.
 TYPED_TEST(pool_timeout, a_stop_callback_elsewhere_may_wait_for_a_timer_while_the_pool_ends) {

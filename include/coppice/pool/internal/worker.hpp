@@ -38,6 +38,7 @@ inline std::int64_t trace_time() noexcept {
 // An item, a forked call, or nothing.
 struct found_work {
     work_item* item = nullptr;
+    bool of_node = false;  // the item was in the inbox of the worker's node
     taken_call call;
     explicit operator bool() const noexcept { return item != nullptr || call.call != nullptr; }
 };
@@ -150,14 +151,23 @@ struct alignas(64) basic_pool<Queues>::worker {
         if (!owner.looks_idle(home)) wake_one();
     }
     // Returns what the worker should do next from its own queues, without stealing.
-    work_item* next() noexcept {
+    found_work next() noexcept {
         mutex_queue& inbox = owner.nodes[home]->inbox;
         if (++turns % inbox_interval == 0) {
-            if (work_item* const item = inbox.pop()) return item;
+            if (work_item* const item = inbox.pop()) return {item, true, {}};
         }
         const next_work got = owner.queues.next(index);
         if (got.others_too) wake_one();
-        return got.item != nullptr ? got.item : inbox.pop();
+        if (got.item != nullptr) return {got.item, false, {}};
+        return {inbox.pop(), true, {}};
+    }
+    // Queues an item again that was found. The caller then wakes a worker.
+    void put_back(const found_work& found) noexcept {
+        if (found.of_node) {
+            owner.nodes[home]->inbox.push(found.item);
+        } else {
+            owner.queues.push(index, found.item);
+        }
     }
 
     template <class Try>
@@ -174,7 +184,7 @@ struct alignas(64) basic_pool<Queues>::worker {
     void run_timers(item_chain& due) noexcept;
     void end_search() noexcept;
     void look_between_items() noexcept;
-    void look_after_end() noexcept;
+    [[nodiscard]] bool look_after_end(const found_work& found) noexcept;
     void enqueue_here(pool_timer& timer) noexcept;
     bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
         return stolen_call(victim, victim.forks.steal(out, number()), grabs);

@@ -96,8 +96,8 @@ found_work basic_pool<Queues>::worker::search(item_chain& due) noexcept {
         if (!due.empty()) return found;
     }
     for (unsigned round = 0; round != search_rounds; ++round) {
-        found.item = next();
-        if (found.item == nullptr) found = steal(round + 1 == search_rounds || round == 1);
+        found = next();
+        if (!found) found = steal(round + 1 == search_rounds || round == 1);
         if (found) break;
         for (unsigned pauses = 0; pauses != (4u << round) / 4; ++pauses) spin_hint();
     }
@@ -109,11 +109,9 @@ template <class Queues>
 bool basic_pool<Queues>::worker::run_own() noexcept {
     if (owner.timers.are_used()) [[unlikely]]
         look_between_items();
-    found_work found;
-    found.item = next();
+    const found_work found = next();
     if (!found) return false;
-    look_after_end();
-    run(found);
+    if (look_after_end(found)) run(found);
     return true;
 }
 
@@ -187,13 +185,12 @@ void basic_pool<Queues>::worker::loop() noexcept {
         end_search();
         if (!due.empty()) {
             run_timers(due);
-            if (!found) found.item = next();
+            if (!found) found = next();
             if (!owner.looks_idle(home)) wake_one();
         }
         rouse();
         if (!found) continue;
-        look_after_end();
-        run(found);
+        if (look_after_end(found)) run(found);
     }
 }
 

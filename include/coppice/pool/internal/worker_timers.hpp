@@ -99,16 +99,21 @@ void basic_pool<Queues>::worker::look_between_items() noexcept {
 
 // Called between taking an item or a call and running it. Work that was made after the pool was
 // told to end may run until the end stops a timer. An earlier look may have come before the end;
-// this one sees it, because the maker of the work did.
+// this one sees it, because the maker of the work did. Returns false if the caller must not run
+// what it has found: it is queued again. For a stop callback may run here, and wait for a timer
+// whose item was found: another worker must be able to take it.
 template <class Queues>
-void basic_pool<Queues>::worker::look_after_end() noexcept {
+bool basic_pool<Queues>::worker::look_after_end(const found_work& found) noexcept {
     if (!owner.timers.are_used() || !owner.entry.is_closed()) [[likely]]
-        return;
+        return true;
     item_chain due;
     take_timers(trace_time(), true, due);
-    if (due.empty()) return;
+    if (due.empty()) return true;
+    const bool is_item = found.item != nullptr;
+    if (is_item) put_back(found);
     run_timers(due);
     wake_one();
+    return !is_item;
 }
 
 }  // namespace coppice::internal
