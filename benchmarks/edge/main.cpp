@@ -248,7 +248,7 @@ std::uint64_t tiny_tls(const server_process& server) {
         tls_client client(server.port(), version);
         for (const bool resume : {false, true}) {
             const handshake_result r = client.shake_hands(20, resume);
-            hash.add(r.resumed).add(r.failures);
+            if (r.failures != 0 || r.resumed != (resume ? 20 : 0)) return 0;  // agrees with none
         }
         for (const char* const target : {"/plaintext", "/page"}) {
             const std::string answer = client.fetch(target);
@@ -281,7 +281,7 @@ int tiny() {
             }
             const std::uint64_t hash = hash_of(server);
             if (expected == 0) expected = hash;
-            agree = agree && hash == expected;
+            agree = agree && hash != 0 && hash == expected;
             std::printf("workload %s (%s) hash %016llx\n", name, r.name,
                         static_cast<unsigned long long>(hash));
         }

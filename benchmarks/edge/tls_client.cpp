@@ -119,7 +119,12 @@ handshake_result tls_client::shake_hands(int count, bool resume) {
         ::fcntl(c.fd, F_SETFL, O_NONBLOCK);
         c.ssl = begin(c.fd);
         SSL_set_app_data(c.ssl.get(), &c.tickets);
-        if (resume) ::SSL_set_session(c.ssl.get(), session_);
+        if (resume) {
+            // A copy: OpenSSL resumes a session of TLS 1.3 no more once it has brought a ticket.
+            SSL_SESSION* const copy = ::SSL_SESSION_dup(session_);
+            ::SSL_set_session(c.ssl.get(), copy);
+            ::SSL_SESSION_free(copy);
+        }
         epoll_event event{};
         event.events = EPOLLIN;
         event.data.ptr = &c;
@@ -150,7 +155,9 @@ handshake_result tls_client::shake_hands(int count, bool resume) {
     while (ended < count) {
         const int ready = ::epoll_wait(poll, events, 16, 10'000);
         if (ready <= 0) break;  // the server is silent
-        for (int i = 0; i != ready; ++i) go_on(*static_cast<connection*>(events[i].data.ptr), false);
+        for (int i = 0; i != ready; ++i) {
+            go_on(*static_cast<connection*>(events[i].data.ptr), false);
+        }
     }
     result.seconds = (bench::now(false) - from) / 1e9;
     result.failures += static_cast<std::uint64_t>(count - ended);
