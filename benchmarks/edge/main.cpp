@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -169,20 +170,29 @@ scenario echoes(std::size_t bytes, const char* size, const bench::options& optio
 
 // Returns the bytes that the server has grown by for each connection, or -1.
 double idle_bytes(const server_process& server, int connections) {
+    constexpr int threads = 16;  // of the client, which wait for the server in turn
     tls_client client(server.port(), tls_version::v1_3);
-    std::vector<int> open;
-    bool good = true;
+    std::vector<int> open[threads];
     const auto add = [&](int count) {
-        for (int i = 0; good && i != count; ++i) {
-            open.push_back(client.open_idle());
-            good = open.back() >= 0;
+        std::vector<std::thread> all;
+        for (std::vector<int>& mine : open) {
+            all.emplace_back([&client, &mine, each = count / threads] {
+                for (int i = 0; i != each; ++i) mine.push_back(client.open_idle());
+            });
         }
+        for (std::thread& t : all) t.join();
     };
     add(64);  // pays the costs that only the first connections have
     const std::uint64_t before = server.memory_kib();
     add(connections);
     const std::uint64_t after = server.memory_kib();
-    for (const int fd : open) ::close(fd);
+    bool good = true;
+    for (const std::vector<int>& mine : open) {
+        for (const int fd : mine) {
+            good = good && fd >= 0;
+            ::close(fd);
+        }
+    }
     if (!good) return -1;
     return 1024 * (static_cast<double>(after) - static_cast<double>(before)) / connections;
 }
@@ -194,7 +204,7 @@ void idle_memory(const bench::options& options) {
     files.rlim_cur = files.rlim_max;
     ::setrlimit(RLIMIT_NOFILE, &files);
     const auto most = static_cast<double>(files.rlim_cur) - 200;
-    const int connections = static_cast<int>(std::clamp(most, 1.0, 10'000.0));
+    const int connections = static_cast<int>(std::clamp(most, 16.0, 10'000.0)) / 16 * 16;
     const std::string name = std::to_string(connections) + " idle TLS connections";
     std::printf("%s\n", name.c_str());
     std::vector<double> all;

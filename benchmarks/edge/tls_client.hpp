@@ -35,7 +35,7 @@ public:
     // Returns the status and the body of one answer on a new connection; "" if there is none.
     std::string fetch(const std::string& target);
     // Opens a connection that is silent after one answered request. Returns its descriptor, or -1.
-    // Its keys are forgotten: the client keeps no memory for it.
+    // Its keys are forgotten: the client keeps no memory for it. Threads: any, also concurrently.
     int open_idle();
 
 private:
