@@ -205,7 +205,8 @@ void idle_memory(const bench::options& options) {
     ::setrlimit(RLIMIT_NOFILE, &files);
     const auto most = static_cast<double>(files.rlim_cur) - 200;
     const int connections = static_cast<int>(std::clamp(most, 16.0, 10'000.0)) / 16 * 16;
-    const std::string name = std::to_string(connections) + " idle TLS connections";
+    const std::string name =
+        (connections == 10'000 ? "10,000" : std::to_string(connections)) + " idle TLS connections";
     std::printf("%s\n", name.c_str());
     std::vector<double> all;
     for (const rival& r : tls_rivals) {
@@ -273,7 +274,9 @@ std::uint64_t tiny_h2(const server_process& server) {
     return bench::hash().add(r.requests).add(r.failures).value();
 }
 std::uint64_t tiny_echo(const server_process& server) {
-    for (const std::size_t bytes : {64, 16 * 1024}) message_client(server.port(), bytes, 4).echo(20);
+    for (const std::size_t bytes : {64, 16 * 1024}) {
+        message_client(server.port(), bytes, 4).echo(20);
+    }
     return bench::hash().add(40).value();  // the client compares the messages
 }
 
@@ -303,6 +306,15 @@ int tiny() {
     return agree ? 0 : 1;
 }
 
+// Serves in this process, for profilers: `--serve tls "coppice epoll"`. Returns 2 if there is no
+// such rival.
+int serve_here(const std::string& what, const std::string& name) {
+    for (const rival& r : what == "tls" ? tls_rivals : what == "h2" ? h2_rivals : echo_rivals) {
+        if (name == r.name) r.serve();
+    }
+    return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -310,6 +322,9 @@ int main(int argc, char** argv) {
     std::vector<char*> shared;  // arguments that all benchmarks have
     (void)shared_certificate();
     for (int i = 0; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--serve") == 0 && i + 2 < argc) {
+            return serve_here(argv[i + 1], argv[i + 2]);
+        }
         if (std::strcmp(argv[i], "--only") == 0 && i + 1 < argc) {
             only = argv[++i];  // part of a scenario's name
         } else {
