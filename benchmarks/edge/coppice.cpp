@@ -55,8 +55,7 @@ void serve_edge(http::server_options options, io::backend ring) {
 void serve_secure(io::backend ring) {
     const certificate_files& files = shared_certificate();
     tls::server_options options;
-    options.certificates.push_back(
-        tls::certificate::from_files(files.certificate(), files.key()));
+    options.certificates.push_back(tls::certificate::from_files(files.certificate(), files.key()));
     http::server_options how;
     how.security = tls::server_context(options);
     serve_edge(std::move(how), ring);

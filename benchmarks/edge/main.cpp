@@ -78,9 +78,9 @@ void print_figures(const scenario& s, const char* name, const figures& f, double
     std::printf("  %-18s %9.2f us CPU (%.2f to %.2f)  x %.3f  %9.1f per s  failures %llu\n", name,
                 median(f.cpu_us), *low, *high, base > 0 ? median(f.cpu_us) / base : 0,
                 median(f.per_second), static_cast<unsigned long long>(f.failures));
-    bench::write(options, bench::of_samples(s.name, name,
-                                            std::string("us of processor per ") + s.unit,
-                                            f.cpu_us));
+    bench::write(
+        options,
+        bench::of_samples(s.name, name, std::string("us of processor per ") + s.unit, f.cpu_us));
     bench::write(options, bench::of_samples(s.name, name, std::string(s.unit) + "s per s",
                                             f.per_second, true));
 }
@@ -123,9 +123,8 @@ void compare(const scenario& s, const bench::options& options) {
 
 scenario handshakes(tls_version version, bool resume, const bench::options& options) {
     const int count = (resume ? 2'000 : 1'000) / (options.quick ? 2 : 1);
-    const std::string name =
-        std::string(version == tls_version::v1_3 ? "TLS 1.3" : "TLS 1.2") +
-        (resume ? " handshake, resumed" : " handshake, full");
+    const std::string name = std::string(version == tls_version::v1_3 ? "TLS 1.3" : "TLS 1.2") +
+                             (resume ? " handshake, resumed" : " handshake, full");
     return {name, "handshake", tls_rivals,
             [=](const server_process& server, std::shared_ptr<void>& kept) {
                 if (kept == nullptr) kept = std::make_shared<tls_client>(server.port(), version);
@@ -220,8 +219,8 @@ void idle_memory(const bench::options& options) {
         }
         std::printf("  %-18s %9.2f KiB each  x %.3f\n", tls_rivals[r].name, all[r],
                     all.back() > 0 ? all[r] / all.back() : 0);
-        bench::write(options, {name, tls_rivals[r].name, "KiB per connection", all[r], all[r],
-                               all[r]});
+        bench::write(options,
+                     {name, tls_rivals[r].name, "KiB per connection", all[r], all[r], all[r]});
     }
     std::fflush(stdout);
 }
