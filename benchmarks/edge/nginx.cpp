@@ -20,7 +20,7 @@ namespace {
 
 // Returns the path of an nginx, or "".
 std::string find_nginx() {
-    std::FILE* const found = ::popen(BENCH_FIND_NGINX " 2>/dev/null", "r");
+    std::FILE* const found = ::popen("'" BENCH_FIND_NGINX "' 2>/dev/null", "r");
     if (found == nullptr) return {};
     std::array<char, 1024> line{};
     const bool there = std::fgets(line.data(), static_cast<int>(line.size()), found) != nullptr;
