@@ -24,10 +24,11 @@ packages_of() {
         # For COPPICE_POSTGRESQL. Installing postgresql-15 creates a cluster and starts its server.
         # The tests do not use that cluster: they start their own.
         postgresql) echo libpq-dev postgresql-15 ;;
-        # nginx is left out: installing it starts a web server. The tests use scripts/nginx.sh.
+        # nginx is left out: installing it starts a web server. The tests and ./bench use
+        # scripts/nginx.sh.
         bench) echo libtbb-dev libomp-19-dev libboost1.81-dev libboost-fiber1.81-dev \
             libconcurrentqueue-dev libasio-dev \
-            wrk python3 python3-pygal ;;
+            wrk nghttp2-client python3 python3-pygal ;;
         docs) echo doxygen mkdocs ;;
         # Not in the set test, because it takes half a gigabyte. Without it the tests of the live
         # page are skipped.

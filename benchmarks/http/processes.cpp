@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
@@ -102,10 +103,11 @@ std::string scratch_directory(pid_t server) {
 }
 
 std::uint64_t server_process::cpu_ns() const {
-    std::ifstream stat("/proc/" + std::to_string(pid_) + "/schedstat");
-    std::uint64_t ns = 0;
-    stat >> ns;
-    return ns;
+    clockid_t clock{};
+    timespec used{};
+    if (::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+    return static_cast<std::uint64_t>(used.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(used.tv_nsec);
 }
 
 std::uint64_t server_process::memory_kib() const {
@@ -134,7 +136,8 @@ wrk::wrk(int port, const load& how) : how_(how) {
     if (how.close) command += " -H 'Connection: close'";
     command += " -c" + std::to_string(how.connections) + " -d" +
                std::to_string(static_cast<int>(how.seconds)) +
-               "s http://127.0.0.1:" + std::to_string(port) + how.target + " 2>&1";
+               (how.secure ? "s https" : "s http") + "://127.0.0.1:" + std::to_string(port) +
+               how.target + " 2>&1";
     int out[2];
     if (::pipe2(out, O_CLOEXEC) != 0) std::exit(1);
     pid_ = ::fork();

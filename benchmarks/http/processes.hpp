@@ -48,6 +48,7 @@ struct load {
     bool close = false;
     double seconds = 2;
     const char* target = "/plaintext";
+    bool secure = false;  // over TLS
 };
 
 // wrk with one thread on the last processor, for how.seconds from now. Exits the program if wrk is
