@@ -3,11 +3,42 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/caller_runs.hpp>
+#include <coppice/base/internal/futex.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <system_error>
 #include <utility>
 
 namespace coppice::internal {
+
+namespace {
+
+// Waits for what other threads do inside the gate: a callback of a user may take any time. The
+// first waits only yield. Later ones sleep, longer and longer, for a millisecond at most.
+class patient_wait {
+public:
+    void once() noexcept {
+        if (yields_ != 0) {
+            --yields_;
+            thread_yield();
+            return;
+        }
+        const atomic<std::uint32_t> nobody_wakes{0};
+        const std::int64_t now = monotonic_clock().now().time_since_epoch().count();
+        (void)futex_wait_until(nobody_wakes, std::uint32_t{0}, now + nanoseconds_);
+        nanoseconds_ = std::min(2 * nanoseconds_, longest);
+    }
+    // Called when there was something to do.
+    void begin_again() noexcept { *this = patient_wait(); }
+
+private:
+    static constexpr std::int64_t longest = 1'000'000;
+    unsigned yields_ = 64;
+    std::int64_t nanoseconds_ = 16'000;
+};
+
+}  // namespace
 
 contract_timers::contract_timers(contract_scheduler group) noexcept
     : group_(group), alarm_(*this), round_(*this) {}
@@ -97,11 +128,13 @@ void contract_timers::stop(contract_timer& timer) noexcept {
 // that ends here. So timers without a notice run first, again and again until no thread is inside.
 void contract_timers::stop_all() noexcept {
     entry_.close();
+    patient_wait wait;
     for (bool is_last = false; !is_last;) {
         is_last = entry_.is_quiet();
         item_chain ended;
         take_late(ended);
         wheel_.take_all(wheel_user::other, ended);
+        if (!ended.empty()) wait.begin_again();
         item_chain first = take_without_notice(ended);
         put_late(ended);  // another worker that ends gives the notices, if an item blocks here
         run_here(first);
@@ -109,7 +142,7 @@ void contract_timers::stop_all() noexcept {
         item_chain rejected;
         enqueue(ended, rejected);
         run_here(rejected);
-        if (!is_last) thread_yield();
+        if (!is_last) wait.once();
     }
 }
 

@@ -158,7 +158,6 @@ struct guarded : model::test<guarded<Course>, 3> {
         }
     }
     void take_timers(item_chain& out) {
-        timers.take_late(out);
         for (std::size_t i = 0; i != timers.count(); ++i) {
             const wheel_user user = i == 0 ? wheel_user::owner : wheel_user::other;
             if (closed.load(relaxed)) {
@@ -167,6 +166,7 @@ struct guarded : model::test<guarded<Course>, 3> {
                 timers[i].take_due(now(), user, out);
             }
         }
+        timers.take_late(out);
     }
     void run_timers(item_chain& out) {
         while (work_item* const item = out.pop_front()) {
@@ -294,10 +294,10 @@ struct ended_by_two : model::test<ended_by_two, 2> {
     void serve(unsigned index) {
         item_chain found;
         timers[index].begin_taking();
-        timers.take_late(found);
         if (timers.outside().next() != pool_timers::never) {
             timers.outside().take_all(wheel_user::other, found);
         }
+        timers.take_late(found);
         item_chain first = take_without_notice(found);
         while (first.pop_front() != nullptr) ready.fetch_or(plain_item, release);
         while (work_item* const item = found.pop_front()) {

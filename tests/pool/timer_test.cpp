@@ -23,6 +23,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -30,6 +31,7 @@
 #include <random>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -46,6 +48,12 @@ using every_pool =
     testing::Types<thread_pool, queue_pool<mutex_queue>, queue_pool<lockfree_queue>,
                    stealing_pool<mutex_deques>, stealing_pool<kept_deques>, contract_pool>;
 TYPED_TEST_SUITE(timed_pool, every_pool);
+
+template <class Pool>
+class ordered_pool : public testing::Test {};
+using pools_with_order =
+    testing::Types<thread_pool, queue_pool<mutex_queue>, stealing_pool<kept_deques>>;
+TYPED_TEST_SUITE(ordered_pool, pools_with_order);
 
 TYPED_TEST(timed_pool, completes_on_a_worker_and_not_before_its_time) {
     TypeParam pool(2);
@@ -79,6 +87,100 @@ TYPED_TEST(timed_pool, a_timeout_in_a_task_needs_no_timer_to_be_named) {
         co_return false;
     };
     EXPECT_EQ(sync_wait(ex::starts_on(pool.get_scheduler(), limited(pool))), std::tuple(true));
+}
+
+// Notes in which order timers of a pool with one worker complete.
+template <class Pool>
+class timer_order {
+public:
+    explicit timer_order(Pool& pool) : sch_(pool.get_scheduler()) {}
+    // Starts a timer that is due `span` after the construction.
+    void add(std::chrono::nanoseconds span) {
+        const entry mine(span, started_.size());
+        const auto note = [this, mine]() noexcept { completed_.push_back(mine); };
+        ex::spawn(ex::schedule_at(sch_, start_ + ex::time_span(span)) | ex::then(note),
+                  scope_.get_token());
+        started_.push_back(mine);
+    }
+    // Does the same for a timeout around another timer.
+    void add_timeout(std::chrono::nanoseconds span) {
+        const entry mine(span, started_.size());
+        const auto note = [this, mine](auto&&) noexcept { completed_.push_back(mine); };
+        ex::spawn(ex::timeout(an_hour(sch_), start_ + ex::time_span(span) - ex::now(sch_)) |
+                      ex::upon_error(note),
+                  scope_.get_token());
+        started_.push_back(mine);
+    }
+    // Computes until all timers are due, and the guard may have found them.
+    void pass() const {
+        while (ex::now(sch_) < start_ + ex::time_span(3ms)) thread_yield();
+    }
+    void expect_order_of_times() {
+        sync_wait(scope_.join());
+        std::sort(started_.begin(), started_.end());
+        EXPECT_EQ(completed_, started_);
+    }
+
+private:
+    using entry = std::pair<std::chrono::nanoseconds, std::size_t>;  // its time, and its number
+
+    const decltype(std::declval<Pool&>().get_scheduler()) sch_;
+    const ex::instant start_ = ex::now(sch_);
+    ex::counting_scope scope_;
+    std::vector<entry> started_;
+    std::vector<entry> completed_;
+};
+constexpr int hundreds_of_us[] = {5, -7, 3, -2, 5, 0, 3, 9, -7, 1};
+
+TYPED_TEST(ordered_pool, a_worker_runs_what_is_due_when_it_gets_free_in_the_order_of_times) {
+    TypeParam pool(1);
+    timer_order<TypeParam> order(pool);
+    pool.run([&order] {
+        for (const int each : hundreds_of_us) order.add(each * 100us);
+        order.pass();
+    });
+    order.expect_order_of_times();
+}
+
+TYPED_TEST(ordered_pool, timers_of_the_worker_and_of_other_threads_run_in_one_order) {
+    TypeParam pool(1);
+    timer_order<TypeParam> order(pool);
+    atomic<bool> armed{false};
+    std::thread other;
+    pool.run([&] {
+        other = std::thread([&] {
+            for (const int each : hundreds_of_us) order.add(each * 200us);
+            armed.store(true, release);
+        });
+        while (!armed.load(acquire)) thread_yield();
+        for (const int each : hundreds_of_us) order.add(each * 200us + 100us);
+        order.pass();
+    });
+    other.join();
+    order.expect_order_of_times();
+}
+
+TYPED_TEST(ordered_pool, limits_that_have_passed_end_in_the_order_of_times) {
+    TypeParam pool(1);
+    timer_order<TypeParam> order(pool);
+    pool.run([&order] {
+        for (const int each : {-5, -9, -7, -20}) order.add_timeout(each * 100us);
+    });
+    order.expect_order_of_times();
+}
+
+TYPED_TEST(ordered_pool, hundreds_of_timers_run_in_the_order_of_times_between_other_items) {
+    TypeParam pool(1);
+    timer_order<TypeParam> order(pool);
+    ex::counting_scope items;
+    pool.run([&] {
+        for (int i = 0; i != 700; ++i) {
+            order.add(i * 37 % 20 * 100us);
+            ex::spawn(ex::schedule(pool.get_scheduler()), items.get_token());
+        }
+    });
+    order.expect_order_of_times();
+    sync_wait(items.join());
 }
 
 TYPED_TEST(timed_pool, the_end_of_the_pool_stops_the_timers_that_wait) {

@@ -166,6 +166,7 @@ private:
     void arm_timer(pool_timer& timer, std::int64_t when, std::int64_t now) noexcept;
     void stop_timer(pool_timer& timer) noexcept;
     void enqueue_ended(pool_timer& timer) noexcept;
+    void make_ready(pool_timer& timer) noexcept;
     template <class Scheduler>
     friend class pool_timer_sender;
 
@@ -205,7 +206,8 @@ public:
     // when the pool is told to end. Threads: any, for the start and for the stop. Late: by up to 66
     // microseconds and what the system adds; longer while every worker is busy with a long item.
     // A timeout stops its sender even then, about a millisecond late, from the thread of the
-    // process's timer.
+    // process's timer. Order: a worker runs the earliest timer that it has found due first; times
+    // within 66 microseconds count as equal.
     // Cost: O(1); no allocation; no lock if a worker starts it and the same worker stops it.
     pool_timer_sender<scheduler> schedule_after(execution::time_span span) const noexcept {
         return pool_timer_sender<scheduler>(*this, span);

@@ -147,16 +147,41 @@ bool basic_pool<Queues>::begin_timer(pool_timer& timer) noexcept {
     return false;
 }
 
-// Enqueues a timer that has ended, on a worker or inside the gate.
+// Makes a timer ready whose time had come when it was started, on a worker or inside the gate.
+template <class Queues>
+void basic_pool<Queues>::make_ready(pool_timer& timer) noexcept {
+    basic_pool::shared& s = *shared_;
+    item_chain ended;
+    ended.push_back(&timer);
+    if (is_current()) {
+        worker& mine = *static_cast<worker*>(current_pool_worker());
+        mine.make_ready(ended);
+        mine.wake_one();
+    } else {
+        s.timers.put_late(ended);
+        s.lots.wake_one(0);
+    }
+}
+
+// Enqueues a timer that a stop has ended, on a worker or inside the gate.
 template <class Queues>
 void basic_pool<Queues>::enqueue_ended(pool_timer& timer) noexcept {
     basic_pool::shared& s = *shared_;
+    const bool any = timer.node == pool_timer::any_node;
+    timer.tell = nullptr;
     if (is_current()) {
         worker& mine = *static_cast<worker*>(current_pool_worker());
-        mine.enqueue_here(timer);
+        if (any) {
+            mine.ready.add_stopped(timer);
+        } else {
+            mine.enqueue_at_node(timer);
+        }
         mine.wake_one();
-    } else if (timer.node == pool_timer::any_node) {
-        s.queues.push_outside(&timer);
+    } else if (any) {
+        timer.due = 0;  // goes before those whose time has come
+        item_chain ended;
+        ended.push_back(&timer);
+        s.timers.put_late(ended);
         s.lots.wake_one(0);
     } else {
         const std::size_t home = timer.node;
@@ -185,11 +210,15 @@ void basic_pool<Queues>::arm_timer(pool_timer& timer, std::int64_t when,
             }
             break;
         case timer_shard::armed::ended:
-            if (!timer.stopped.read()) {
+            if (timer.stopped.read()) {
+                enqueue_ended(timer);
+                break;
+            }
+            {
                 const notice_scope here(&s.guard);
                 timer.give_notice();
             }
-            enqueue_ended(timer);
+            make_ready(timer);
             break;
     }
     if (inside) s.entry.leave();

@@ -61,6 +61,7 @@ struct [[gnu::visibility("default")]] pool_timer : timer_entry, work_item {
     const std::size_t node;        // whose workers run the item; any_node: any worker
     timer_shard* shard = nullptr;  // its wheel; set before it can be stopped
     std::uint64_t due = 0;         // the tick; set before it is armed
+    std::uint64_t number = 0;      // the order of arming in its wheel; set under the lock
     plain<int> phase{0};           // guarded by the lock of the wheel
     plain<bool> stopped{false};    // guarded by the lock until the item runs: a stop ended it
 

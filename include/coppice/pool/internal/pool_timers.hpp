@@ -16,7 +16,8 @@
 //
 //   guard_   the tick at which the guard looks; never if it does not. It only tells the receivers
 //            of timers that are due (due_notice.hpp), and puts these timers into late_, from which
-//            a worker enqueues them at its next look
+//            a worker takes them at its next look. So does a thread that is not a worker, if its
+//            timer is due when it is started
 //   looks_   true while the guard may have timers that are in no wheel, and not in late_ yet
 //
 // The protocol is that of parking, with a timer as the work:
@@ -97,6 +98,7 @@ public:
     enum class armed { waits, earliest, ended };
     [[nodiscard]] armed arm(pool_timer& timer, tick_type now, wheel_user user) noexcept {
         const hold held(lock_, user);
+        timer.number = ++armed_;
         if (timer.stopped.read() || timer.due <= now) {
             timer.phase.write(timer_phase::ended);
             return armed::ended;
@@ -123,8 +125,14 @@ public:
     // Adds the timers that are due to `out`, earliest first, about `batch` at most. Releases the
     // lock now and then, so that another thread waits for a few microseconds at most.
     void take_due(tick_type now, wheel_user user, item_chain& out) noexcept {
+        take_due(now, user, out, [](item_chain&) noexcept {});
+    }
+    // Does the same. Calls inside(chain) for what it takes in each hold, before another thread can
+    // find the wheel without these timers.
+    template <class Inside>
+    void take_due(tick_type now, wheel_user user, item_chain& out, Inside inside) noexcept {
         std::size_t taken = 0;
-        while (take_some_due(now, user, out, taken) && taken < batch) {
+        while (take_some_due(now, user, out, taken, inside) && taken < batch) {
             spin_hint();  // gives waiting threads a chance to take the lock
         }
     }
@@ -156,12 +164,14 @@ private:
     static constexpr std::size_t steps_at_once = 64;  // timers that a hold takes or moves
 
     // Adds to `taken` how many it took. Returns true if something is left to do.
-    bool take_some_due(tick_type now, wheel_user user, item_chain& out,
-                       std::size_t& taken) noexcept {
+    template <class Inside>
+    bool take_some_due(tick_type now, wheel_user user, item_chain& out, std::size_t& taken,
+                       Inside& inside) noexcept {
         const hold held(lock_, user);
         const std::size_t before = wheel_.size();
         const bool more = wheel_.advance_some(now, steps_at_once);
         taken += before - wheel_.size();
+        inside(ended_);
         // It only rises; a lower value is read as a hint.
         next_.store(next_tick(), release);  // edge pool_timers.taken (release): as below
         take(out);
@@ -212,7 +222,8 @@ private:
     atomic<tick_type> next_{never};  // see above; written under the lock, read by all workers
     atomic<bool> takes_{false};      // written by its worker
     biased_lock lock_;
-    bool stops_all_ = false;  // guarded by the lock, as all below
+    bool stops_all_ = false;   // guarded by the lock, as all below
+    std::uint64_t armed_ = 0;  // how many timers were armed
     item_chain ended_;
     timer_wheel wheel_;
 };
@@ -322,8 +333,8 @@ public:
     void end_look() noexcept {
         looks_.store(false, release);  // edge pool_timers.looked (release): the late timers
     }
-    // Called by the guard. The timers have ended, and their receivers have been told. The caller
-    // then wakes a worker.
+    // Called by the guard, and by a thread that starts a timer whose time has come. The timers have
+    // ended, and their receivers have been told. The caller then wakes a worker.
     void put_late(item_chain& told) noexcept {
         while (work_item* const item = told.pop_front()) {
             work_item* top = late_.load(relaxed);

@@ -57,11 +57,16 @@ private:
         }
         const auto now = pool_timers::tick_at(monotonic_clock().now().time_since_epoch().count());
         item_chain due;
+        // A worker that finds the wheel without them finds them here: it keeps the order of times.
+        const auto put_without_notice = [this](item_chain& ended) noexcept {
+            item_chain without = take_without_notice(ended);
+            timers_.put_late(without);
+        };
         for (std::size_t i = 0; i != timers_.count(); ++i) {
-            if (timers_[i].next() <= now) timers_[i].take_due(now, wheel_user::other, due);
+            if (timers_[i].next() > now) continue;
+            timers_[i].take_due(now, wheel_user::other, due, put_without_notice);
         }
-        item_chain without = take_without_notice(due);
-        put_late(without);
+        if (timers_.are_late()) lots_.wake_one(0);
         tell(due);
         timers_.end_look();
         if (!timers_.are_unwatched()) return;

@@ -11,6 +11,7 @@
 #include <coppice/pool/basic_pool.hpp>
 #include <coppice/pool/internal/parking.hpp>
 #include <coppice/pool/internal/pool_timers.hpp>
+#include <coppice/pool/internal/ready_timers.hpp>
 #include <coppice/pool/internal/timer_guard.hpp>
 #include <coppice/pool/internal/work_queues.hpp>
 #include <coppice/trace/counter.hpp>
@@ -49,6 +50,8 @@ class timer_looks {
 public:
     // Returns true if the worker should look at its own timers now.
     bool is_time() noexcept { return --left_ == 0; }
+    // Called instead of a look: the worker looks after the next item.
+    void put_off() noexcept { left_ = interval_ = 1; }
     // Called when it looks. Returns true if it should look at the other wheels too, whose workers
     // may be busy with long items.
     bool looked(std::int64_t now) noexcept {
@@ -79,6 +82,11 @@ struct alignas(64) basic_pool<Queues>::worker {
     // Once in this many items, a worker looks into its inbox first, so that a worker that feeds
     // itself does not starve the inbox.
     static constexpr unsigned inbox_interval = 61;
+    // Once in this many items, other work goes before timers that are ready, so that a timer that
+    // starts itself again, with a time that has passed, does not starve it.
+    static constexpr unsigned timer_interval = 8;
+    // A worker that has so many timers ready leaves the others in the wheels.
+    static constexpr std::size_t ready_enough = 768;
 
     worker(basic_pool::shared& pool, std::size_t number, std::size_t node, std::size_t trace_events)
         : owner(pool),
@@ -103,6 +111,7 @@ struct alignas(64) basic_pool<Queues>::worker {
     std::thread thread;
     fork_deque forks;
     timer_looks looks;  // used by the worker only
+    ready_timers ready;
 
     std::size_t random_below(std::size_t n) noexcept {
         random ^= random << 13;
@@ -156,10 +165,14 @@ struct alignas(64) basic_pool<Queues>::worker {
         if (++turns % inbox_interval == 0) {
             if (work_item* const item = inbox.pop()) return {item, true, {}};
         }
+        if (ready.count() != 0 && turns % timer_interval != 0) {
+            if (work_item* const item = ready.take()) return {item, false, {}};
+        }
         const next_work got = owner.queues.next(index);
         if (got.others_too) wake_one();
         if (got.item != nullptr) return {got.item, false, {}};
-        return {inbox.pop(), true, {}};
+        if (work_item* const item = inbox.pop()) return {item, true, {}};
+        return {ready.take(), false, {}};
     }
     // Queues an item again that was found. The caller then wakes a worker.
     void put_back(const found_work& found) noexcept {
@@ -180,12 +193,12 @@ struct alignas(64) basic_pool<Queues>::worker {
     found_work search(item_chain& due) noexcept;
     found_work steal(bool grabs) noexcept;
     void take_timers(std::int64_t now, bool all, item_chain& due) noexcept;
-    void enqueue_timers(item_chain& due) noexcept;
+    void make_ready(item_chain& due) noexcept;
     void run_timers(item_chain& due) noexcept;
     void end_search() noexcept;
     void look_between_items() noexcept;
     [[nodiscard]] bool look_after_end(const found_work& found) noexcept;
-    void enqueue_here(pool_timer& timer) noexcept;
+    void enqueue_at_node(pool_timer& timer) noexcept;
     bool steal_call(worker& victim, taken_call& out, bool grabs) noexcept {
         return stolen_call(victim, victim.forks.steal(out, number()), grabs);
     }
@@ -255,6 +268,7 @@ struct basic_pool<Queues>::shared final : fork_team {
         if (!queues.looks_empty() || !nodes[home]->inbox.looks_empty()) return false;
         for (const auto& each : workers) {
             if (!each->forks.looks_empty() || !each->forks.looks_done()) return false;
+            if (each->ready.count() != 0) return false;
         }
         return true;
     }

@@ -69,6 +69,10 @@ found_work basic_pool<Queues>::worker::steal(bool grabs) noexcept {
             return true;
         }
         if (got.outcome == steal_outcome::lost) count_failed_steal(victim);
+        if ((found.item = victim.ready.steal()) != nullptr) {
+            count_steal(victim);
+            return true;
+        }
         return steal_call(victim, found.call, grabs);
     });
     return found;

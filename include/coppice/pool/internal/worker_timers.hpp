@@ -3,6 +3,7 @@
 
 #include <coppice/pool/internal/pool_timer.hpp>
 #include <coppice/pool/internal/pool_timers.hpp>
+#include <coppice/pool/internal/ready_timers.hpp>
 #include <coppice/pool/internal/worker.hpp>
 
 #include <cstddef>
@@ -10,11 +11,10 @@
 
 namespace coppice::internal {
 
-// Enqueues the item of a timer that has ended, as submit() does, without waking another worker
-// unless the timer is for another node.
+// Enqueues the item of a timer that has ended at its node, as submit() does.
 template <class Queues>
-void basic_pool<Queues>::worker::enqueue_here(pool_timer& timer) noexcept {
-    if (timer.node == pool_timer::any_node || !owner.entry.enter()) {
+void basic_pool<Queues>::worker::enqueue_at_node(pool_timer& timer) noexcept {
+    if (!owner.entry.enter()) {
         owner.queues.push(index, &timer);
         return;
     }
@@ -34,14 +34,12 @@ void basic_pool<Queues>::worker::take_timers(std::int64_t now, bool all, item_ch
     const bool ends = owner.entry.is_closed();
     const auto tick = pool_timers::tick_at(now);
     timer_shard& mine = timers[index];  // others read its line, so it is written only if needed
-    if (timers.are_late()) {
-        mine.begin_taking();
-        timers.take_late(due);
-    }
-    const auto serve = [this, &timers, &mine, ends, tick, &due](std::size_t i) noexcept {
+    std::size_t sources = 0;
+    const auto serve = [this, &timers, &mine, &sources, ends, tick, &due](std::size_t i) noexcept {
         const auto next = timers[i].next();
         if (next == pool_timers::never || (!ends && next > tick)) return;
         mine.begin_taking();
+        ++sources;
         const wheel_user user = i == index ? wheel_user::owner : wheel_user::other;
         if (ends) {
             timers[i].take_all(user, due);
@@ -54,34 +52,51 @@ void basic_pool<Queues>::worker::take_timers(std::int64_t now, bool all, item_ch
         for (std::size_t i = 0; i != timers.count(); ++i) {
             if (i != index) serve(i);
         }
+    } else if (!due.empty()) {
+        serve(timers.count() - 1);  // an earlier timer may wait there
     }
+    // edge pool_timers.taken (acquire): what the guard has taken out of a wheel
+    fence(acquire);
+    if (timers.are_late()) {
+        mine.begin_taking();
+        ++sources;
+        timers.take_late(due);
+    }
+    if (sources > 1) put_in_order(due);
     if (due.empty() && mine.is_taking()) mine.end_taking();
 }
 
-// Enqueues timers that have ended. The caller then wakes a worker.
+// Makes timers ready that have come to their end, in the order of their times. Those for a node go
+// to its workers. The caller then wakes a worker.
 template <class Queues>
-void basic_pool<Queues>::worker::enqueue_timers(item_chain& due) noexcept {
-    // The queue of a worker gives the newest item first; so the earliest timer is pushed last.
-    item_chain latest_first;
-    while (work_item* const item = due.pop_front()) latest_first.push_front(item);
-    while (work_item* const item = latest_first.pop_front()) {
-        enqueue_here(*static_cast<pool_timer*>(item));
+void basic_pool<Queues>::worker::make_ready(item_chain& due) noexcept {
+    item_chain mine;
+    while (work_item* const item = due.pop_front()) {
+        pool_timer& timer = *static_cast<pool_timer*>(item);
+        if (timer.node == pool_timer::any_node) {
+            mine.push_back(item);
+        } else {
+            enqueue_at_node(timer);
+        }
     }
+    ready.add(mine);
 }
 
-// Enqueues timers that have come to their end. Those whose receivers want a notice follow one by
+// Makes timers ready that have come to their end. Those whose receivers want a notice follow one by
 // one, each after its notice: its item may have to wait behind a long one. A notice runs stop
 // callbacks, which may take long or wait for another timer. So no timer but the next ones of this
 // kind waits for it, and the caller must not be a searcher. The caller then wakes a worker.
 template <class Queues>
 void basic_pool<Queues>::worker::run_timers(item_chain& due) noexcept {
     item_chain without = take_without_notice(due);
-    enqueue_timers(without);
+    make_ready(without);
     while (work_item* const item = due.pop_front()) {
         wake_one();  // for what was enqueued before
         pool_timer& timer = *static_cast<pool_timer*>(item);
         timer.give_notice();
-        enqueue_here(timer);
+        item_chain told;
+        told.push_back(item);
+        make_ready(told);
     }
     owner.timers[index].end_taking();
 }
@@ -89,6 +104,8 @@ void basic_pool<Queues>::worker::run_timers(item_chain& due) noexcept {
 template <class Queues>
 void basic_pool<Queues>::worker::look_between_items() noexcept {
     if (!looks.is_time()) return;
+    // The wheels keep the order of the others.
+    if (ready.count() >= ready_enough && !owner.entry.is_closed()) return looks.put_off();
     const std::int64_t now = trace_time();
     item_chain due;
     take_timers(now, looks.looked(now) || owner.entry.is_closed(), due);
