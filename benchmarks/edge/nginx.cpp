@@ -4,8 +4,6 @@
 
 #include "../http/processes.hpp"
 
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <array>
@@ -29,21 +27,6 @@ std::string find_nginx() {
     return there ? line.data() : "";
 }
 
-// Returns a port that was free a moment ago: nginx does not tell which one the kernel gave it.
-int port_for_nginx() {
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    if (::bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
-        ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
-        std::_Exit(1);
-    }
-    ::close(fd);
-    return ntohs(at.sin_port);
-}
-
 // nginx does not answer 16 KiB from its configuration: a parameter has at most 4 KiB. A variable
 // that repeats one has no such limit.
 std::string page_of_parts() {
@@ -59,7 +42,7 @@ void serve_with_nginx(const char* listen, const std::string& more) {
     if (nginx.empty()) std::_Exit(1);
     const std::string here = bench_http::scratch_directory(::getpid());  // the parent removes it
     if (::mkdir(here.c_str(), 0700) != 0) std::_Exit(1);
-    const int port = port_for_nginx();
+    const int port = bench_http::free_port();
     const std::string file = here + "/nginx.conf";
     std::FILE* const conf = std::fopen(file.c_str(), "w");
     if (conf == nullptr) std::_Exit(1);

@@ -3,8 +3,6 @@
 #include "rivals.hpp"
 
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cstdio>
@@ -12,25 +10,6 @@
 #include <string>
 
 namespace bench_http {
-
-namespace {
-
-// A port that was free a moment ago: nginx cannot tell which one it was given.
-int free_port() {
-    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in at{};
-    at.sin_family = AF_INET;
-    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof at;
-    if (::bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
-        ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
-        std::exit(1);
-    }
-    ::close(fd);
-    return ntohs(at.sin_port);
-}
-
-}  // namespace
 
 void serve_nginx() {
     const std::string here = scratch_directory(::getpid());  // the parent removes it

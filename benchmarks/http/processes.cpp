@@ -1,4 +1,4 @@
-// Processes, their processor time from /proc, and what wrk prints.
+// Processes, their processor time and memory, and what wrk prints.
 #include "processes.hpp"
 
 #include "../harness.hpp"
@@ -102,6 +102,20 @@ std::string scratch_directory(pid_t server) {
     return "/tmp/coppice-bench-" + std::to_string(server);
 }
 
+int free_port() {
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    if (::bind(fd, reinterpret_cast<sockaddr*>(&at), size) != 0 ||
+        ::getsockname(fd, reinterpret_cast<sockaddr*>(&at), &size) != 0) {
+        std::exit(1);
+    }
+    ::close(fd);
+    return ntohs(at.sin_port);
+}
+
 std::uint64_t server_process::cpu_ns() const {
     clockid_t clock{};
     timespec used{};
@@ -135,9 +149,8 @@ wrk::wrk(int port, const load& how) : how_(how) {
     }
     if (how.close) command += " -H 'Connection: close'";
     command += " -c" + std::to_string(how.connections) + " -d" +
-               std::to_string(static_cast<int>(how.seconds)) +
-               (how.secure ? "s https" : "s http") + "://127.0.0.1:" + std::to_string(port) +
-               how.target + " 2>&1";
+               std::to_string(static_cast<int>(how.seconds)) + (how.secure ? "s https" : "s http") +
+               "://127.0.0.1:" + std::to_string(port) + how.target + " 2>&1";
     int out[2];
     if (::pipe2(out, O_CLOEXEC) != 0) std::exit(1);
     pid_ = ::fork();

@@ -30,6 +30,9 @@ private:
 // Returns the directory in which a server process may put files. It is removed after its end.
 std::string scratch_directory(pid_t server);
 
+// Returns a port that was free a moment ago: nginx does not tell which one the kernel gave it.
+int free_port();
+
 // The figures of one run of wrk.
 struct load_result {
     std::uint64_t requests = 0;

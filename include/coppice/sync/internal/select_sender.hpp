@@ -167,7 +167,7 @@ private:
         static constexpr function* table[] = {&select_pack::template take_one<Result, Is>...};
         return table[number](*this);
     }
-    // The cases differ in the index that they store, so the compiler makes them one.
+    // A case for each index, because the index of a variant's alternative is a constant.
     template <class Result, std::size_t I>
     static Result take_as(std::uint32_t number, first_kept& operand) {
         if constexpr (I + 1 < size) {
