@@ -65,9 +65,13 @@ public:
 #if defined(COPPICE_MODEL)
     static constexpr std::uint32_t capacity = 3;
     static constexpr unsigned idle_rounds_max = 2;
+    static constexpr unsigned spinning_rounds = 2;
 #else
     static constexpr std::uint32_t capacity = 1024;
-    static constexpr unsigned idle_rounds_max = 64;  // in join(), before it sleeps
+    // In join(), before it sleeps. Together they last longer than a chunk of a loop, whose end is
+    // when the loop answers a request.
+    static constexpr unsigned idle_rounds_max = 128;
+    static constexpr unsigned spinning_rounds = 64;  // the others yield the processor
 #endif
 
     fork_deque(fork_team& team, std::uint32_t worker) noexcept
@@ -188,6 +192,11 @@ private:
     inline void close(fork_slot* slot) noexcept;
     inline const void* context_of(const fork_slot* slot) const noexcept;
     static inline void sleep_on(const fork_slot& slot) noexcept;
+    // A call that the owner has taken and runs.
+    struct running_call {
+        fork_slot& slot;
+        const running_call* outer;
+    };
     // Waits for something that takes another thread some instructions, unless it has lost its
     // processor.
     static void wait_a_little(unsigned tries) noexcept {
@@ -214,6 +223,7 @@ private:
     const bool fast_ = light_fences_are_free();
     plain<const fork_context*> context_{
         nullptr};  // the innermost; written by the owner, under lock_
+    const running_call* running_ = nullptr;  // the innermost; of the owner
     // Read often by the owner; written rarely, by the owner and by thieves.
     alignas(64) atomic<fork_slot*> push_limit_;
     atomic<fork_slot*> pop_limit_;
@@ -272,7 +282,11 @@ inline void fork_deque::answer() noexcept {
     if (fast_) pop_limit_.store(slots_ + split_of(public_.load(relaxed)), relaxed);
     if (fast_ && published) push_limit_.store(slots_ + capacity, relaxed);
     unlock();
-    if (published) team_.published();
+    if (!published) return;
+    team_.published();
+    for (const running_call* each = running_; each != nullptr; each = each->outer) {
+        each->slot.wake_owner();
+    }
 }
 
 // Called with the lock: makes the older half of the private part public. Returns false if there is
@@ -367,8 +381,10 @@ void fork_deque::join(fork_slot* slot) noexcept {
         const std::uint32_t thief = slot->thief_.load(relaxed);
         if (state != fork_slot::published && team_.help(*this, *slot, thief, urgent)) {
             idle_rounds = 0;
-        } else if (++idle_rounds < idle_rounds_max) {
+        } else if (++idle_rounds < spinning_rounds) {
             spin_hint();
+        } else if (idle_rounds < idle_rounds_max) {
+            thread_yield();
         } else if (state == fork_slot::taken) {
             // relaxed: only says that a wake is wanted
             slot->state_.compare_exchange_strong(state, fork_slot::asleep, relaxed, relaxed);
@@ -431,7 +447,10 @@ inline fork_steal fork_deque::steal_below(const fork_slot& awaited, taken_call& 
 }
 
 inline void fork_deque::run(const taken_call& taken) noexcept {
+    const running_call call{*taken.slot, running_};
+    running_ = &call;
     taken.run();
+    running_ = call.outer;
     // Relaxed: what the owner publishes next comes after this in the word's order.
     if (!planted("fork.run_uncounted")) public_.fetch_add(one_run, relaxed);
 }

@@ -52,6 +52,13 @@ public:
         if (state_.exchange(done, release) == asleep) futex_wake_one(state_);
     }
 
+    // Called by the thief: wakes the owner if it sleeps in join(), because it can help now. An owner
+    // that falls asleep meanwhile may miss it.
+    void wake_owner() noexcept {
+        // Relaxed: a hint.
+        if (state_.load(relaxed) == asleep) futex_wake_one(state_);
+    }
+
 private:
     friend class fork_deque;
     enum state : std::uint32_t { published, taken, asleep, done };
