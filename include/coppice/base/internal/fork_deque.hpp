@@ -68,10 +68,9 @@ public:
     static constexpr unsigned spinning_rounds = 2;
 #else
     static constexpr std::uint32_t capacity = 1024;
-    // In join(), before it sleeps. Together they last longer than a chunk of a loop, whose end is
-    // when the loop answers a request.
+    // Of join(), before it sleeps: longer than a chunk of a loop, at whose end the loop answers.
     static constexpr unsigned idle_rounds_max = 128;
-    static constexpr unsigned spinning_rounds = 64;  // the others yield the processor
+    static constexpr unsigned spinning_rounds = 64;  // the other rounds yield the processor
 #endif
 
     fork_deque(fork_team& team, std::uint32_t worker) noexcept
@@ -284,6 +283,7 @@ inline void fork_deque::answer() noexcept {
     unlock();
     if (!published) return;
     team_.published();
+    // Who waits for a call that this worker runs may take what was forked below it.
     for (const running_call* each = running_; each != nullptr; each = each->outer) {
         each->slot.wake_owner();
     }
@@ -395,8 +395,8 @@ void fork_deque::join(fork_slot* slot) noexcept {
     close(slot);
 }
 
-// Sleeps until the call has ended. The owner wakes now and then to look whether it can help again,
-// because forks wake idle workers, not waiting ones.
+// Sleeps until the call has ended, or until its thief has published something (answer()). If that
+// wake-up was missed, the owner looks again after a millisecond.
 inline void fork_deque::sleep_on(const fork_slot& slot) noexcept {
     constexpr std::uint32_t asleep = fork_slot::asleep;
 #if defined(COPPICE_MODEL)
