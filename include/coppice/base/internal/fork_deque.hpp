@@ -191,11 +191,6 @@ private:
     inline void close(fork_slot* slot) noexcept;
     inline const void* context_of(const fork_slot* slot) const noexcept;
     static inline void sleep_on(const fork_slot& slot) noexcept;
-    // A call that the owner has taken and runs.
-    struct running_call {
-        fork_slot& slot;
-        const running_call* outer;
-    };
     // Waits for something that takes another thread some instructions, unless it has lost its
     // processor.
     static void wait_a_little(unsigned tries) noexcept {
@@ -221,8 +216,8 @@ private:
     const std::uint32_t worker_;
     const bool fast_ = light_fences_are_free();
     plain<const fork_context*> context_{
-        nullptr};  // the innermost; written by the owner, under lock_
-    const running_call* running_ = nullptr;  // the innermost; of the owner
+        nullptr};                      // the innermost; written by the owner, under lock_
+    running_call* running_ = nullptr;  // the innermost; of the owner
     // Read often by the owner; written rarely, by the owner and by thieves.
     alignas(64) atomic<fork_slot*> push_limit_;
     atomic<fork_slot*> pop_limit_;
@@ -283,10 +278,7 @@ inline void fork_deque::answer() noexcept {
     unlock();
     if (!published) return;
     team_.published();
-    // Who waits for a call that this worker runs may take what was forked below it.
-    for (const running_call* each = running_; each != nullptr; each = each->outer) {
-        each->slot.wake_owner();
-    }
+    if (running_ != nullptr) running_->wake_owners();
 }
 
 // Called with the lock: makes the older half of the private part public. Returns false if there is
@@ -447,10 +439,10 @@ inline fork_steal fork_deque::steal_below(const fork_slot& awaited, taken_call& 
 }
 
 inline void fork_deque::run(const taken_call& taken) noexcept {
-    const running_call call{*taken.slot, running_};
-    running_ = &call;
-    taken.run();
-    running_ = call.outer;
+    {
+        const running_call call(*taken.slot, running_);
+        taken.run();
+    }
     // Relaxed: what the owner publishes next comes after this in the word's order.
     if (!planted("fork.run_uncounted")) public_.fetch_add(one_run, relaxed);
 }
