@@ -12,8 +12,12 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <variant>
 
 namespace {
@@ -105,6 +109,81 @@ TYPED_TEST(channel_tokens, a_task_on_a_loop_receives_from_a_task_on_a_pool) {
     EXPECT_EQ(result, std::tuple(500 * 501 / 2));
     guard.reset();
     runner.join();
+}
+
+TYPED_TEST(channel_tokens, a_thread_that_need_not_wait_takes_an_item_or_learns_of_the_close) {
+    auto c = maker<TypeParam>::make();
+    put(c, 1);
+    put(c, 2);
+    std::error_code ec = std::make_error_code(std::errc::io_error);
+    EXPECT_EQ(c.receive(block), 1);
+    EXPECT_EQ(c.receive(block[ec]), 2);
+    EXPECT_FALSE(ec);
+    c.close();
+    EXPECT_EQ(c.receive(block), std::nullopt);
+    EXPECT_EQ(c.receive(block[ec]), std::nullopt);
+    EXPECT_FALSE(ec);
+}
+
+TYPED_TEST(channel_tokens, a_blocking_receive_that_was_stopped_before_leaves_the_item) {
+    auto c = maker<TypeParam>::make();
+    put(c, 1);
+    inplace_stop_source source;
+    source.request_stop();
+    const auto stopped = ex::prop(get_stop_token, source.get_token());
+    std::error_code ec;
+    EXPECT_EQ(c.receive(bind_env(stopped, block[ec])), std::nullopt);
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+    EXPECT_THROW(std::ignore = c.receive(bind_env(stopped, block)), std::system_error);
+    EXPECT_EQ(c.try_receive(), 1);
+}
+
+template <class T>
+class bounded_channels : public testing::Test {};
+using owner = std::unique_ptr<int>;
+using bounded = testing::Types<channel<owner>, spsc_channel<owner>>;
+TYPED_TEST_SUITE(bounded_channels, bounded);
+
+TYPED_TEST(bounded_channels, a_blocking_send_throws_or_stores_that_the_channel_is_closed) {
+    TypeParam c(2);
+    std::error_code ec = std::make_error_code(std::errc::io_error);
+    c.send(std::make_unique<int>(1), block[ec]);
+    EXPECT_FALSE(ec);
+    c.close();
+    c.send(std::make_unique<int>(2), block[ec]);
+    EXPECT_EQ(ec, std::errc::broken_pipe);
+    try {
+        c.send(std::make_unique<int>(3), block);
+        ADD_FAILURE() << "it was sent";
+    } catch (const std::system_error& error) {
+        EXPECT_EQ(error.code(), std::errc::broken_pipe);
+        EXPECT_EQ(std::string(error.what()).find("channel::send: "), 0u) << error.what();
+    }
+    EXPECT_EQ(**c.receive(block), 1);
+    EXPECT_EQ(c.receive(block), std::nullopt);
+}
+
+TYPED_TEST(bounded_channels, a_blocking_send_that_was_stopped_before_sends_nothing) {
+    TypeParam c(1);
+    inplace_stop_source source;
+    source.request_stop();
+    const auto stopped = ex::prop(get_stop_token, source.get_token());
+    std::error_code ec;
+    c.send(std::make_unique<int>(1), bind_env(stopped, block[ec]));
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+    EXPECT_THROW(c.send(std::make_unique<int>(1), bind_env(stopped, block)), std::system_error);
+    EXPECT_EQ(c.size(), 0u);
+}
+
+TYPED_TEST(bounded_channels, a_blocking_send_that_waits_keeps_the_item_of_its_failed_try) {
+    TypeParam c(1);
+    c.send(std::make_unique<int>(1), block);
+    std::thread receiver([&] {
+        EXPECT_EQ(**c.receive(block), 1);
+        EXPECT_EQ(**c.receive(block), 2);
+    });
+    c.send(std::make_unique<int>(2), block);
+    receiver.join();
 }
 
 TYPED_TEST(channel_tokens, a_timeout_ends_a_receive_that_took_nothing) {
