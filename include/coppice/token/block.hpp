@@ -10,7 +10,8 @@
 // An initiation may also let the token try the operation first. If that succeeds, nothing is begun,
 // and no state is made. These members belong together:
 //
-//   bool ready() noexcept;               tries to complete without waiting, for an operation without
+//   bool ready() noexcept;               tries to complete without waiting, for an operation
+//   without
 //                                        a stop and a deadline; if it returns false, the initiation
 //                                        is called next, and need not try again
 //   std::error_code error() noexcept;    its error, after ready() has returned true
