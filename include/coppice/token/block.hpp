@@ -88,9 +88,9 @@ struct block_t {
     internal::block_with_error operator[](std::error_code& target) const noexcept {
         return internal::block_with_error(target);
     }
-    // Run an operation to its end, in no environment or in `env`, which may say when it gives up.
-    // Called by completion_token_transform. Return the result. Blocks: until the operation has
-    // completed. Errors: std::system_error, named after the operation.
+    // Runs an operation to its end, and returns the result. Called by completion_token_transform.
+    // Blocks: until the operation has completed. Errors: std::system_error, named after the
+    // operation; or what exception() of the initiation returns, or its take() throws.
     template <class... R, class Initiation>
     internal::outcome_t<R...> initiate(signature<R...> results, Initiation&& initiation) const {
         if constexpr (internal::tried_first<Initiation>) {
@@ -103,6 +103,7 @@ struct block_t {
         }
         return initiate_in(execution::env<>(), results, static_cast<Initiation&&>(initiation));
     }
+    // The same in the environment `env`, which may say when the operation gives up.
     template <class Env, class... R, class Initiation>
     internal::outcome_t<R...> initiate_in(const Env& env, signature<R...>,
                                           Initiation&& initiation) const {
