@@ -6,7 +6,7 @@ foreach(name
         compose/every_operation_graph
         exec/allocation exec/alternatives exec/attrs exec/misuse exec/spawn_slot exec/synopsis
         graph/cost graph/memory graph/picture
-        http/access_log http/admission http/answer_framing http/body http/budget
+        http/access_log http/answer_framing http/body http/budget
         http/client_early_answer http/client_hostile http/client_open http/client_redirect
         http/client_reuse http/client_total http/client_url http/conformance http/early_answer
         http/events http/file_options http/file_tree http/files http/filters http/forwarding

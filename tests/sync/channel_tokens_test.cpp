@@ -12,8 +12,12 @@
 
 #include <chrono>
 #include <future>
+#include <memory>
+#include <optional>
+#include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <variant>
 
 namespace {
@@ -107,6 +111,81 @@ TYPED_TEST(channel_tokens, a_task_on_a_loop_receives_from_a_task_on_a_pool) {
     runner.join();
 }
 
+TYPED_TEST(channel_tokens, a_thread_that_need_not_wait_takes_an_item_or_learns_of_the_close) {
+    auto c = maker<TypeParam>::make();
+    put(c, 1);
+    put(c, 2);
+    std::error_code ec = std::make_error_code(std::errc::io_error);
+    EXPECT_EQ(c.receive(block), 1);
+    EXPECT_EQ(c.receive(block[ec]), 2);
+    EXPECT_FALSE(ec);
+    c.close();
+    EXPECT_EQ(c.receive(block), std::nullopt);
+    EXPECT_EQ(c.receive(block[ec]), std::nullopt);
+    EXPECT_FALSE(ec);
+}
+
+TYPED_TEST(channel_tokens, a_blocking_receive_that_was_stopped_before_leaves_the_item) {
+    auto c = maker<TypeParam>::make();
+    put(c, 1);
+    inplace_stop_source source;
+    source.request_stop();
+    const auto stopped = ex::prop(get_stop_token, source.get_token());
+    std::error_code ec;
+    EXPECT_EQ(c.receive(bind_env(stopped, block[ec])), std::nullopt);
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+    EXPECT_THROW(std::ignore = c.receive(bind_env(stopped, block)), std::system_error);
+    EXPECT_EQ(c.try_receive(), 1);
+}
+
+template <class T>
+class bounded_channels : public testing::Test {};
+using owner = std::unique_ptr<int>;
+using bounded = testing::Types<channel<owner>, spsc_channel<owner>>;
+TYPED_TEST_SUITE(bounded_channels, bounded);
+
+TYPED_TEST(bounded_channels, a_blocking_send_throws_or_stores_that_the_channel_is_closed) {
+    TypeParam c(2);
+    std::error_code ec = std::make_error_code(std::errc::io_error);
+    c.send(std::make_unique<int>(1), block[ec]);
+    EXPECT_FALSE(ec);
+    c.close();
+    c.send(std::make_unique<int>(2), block[ec]);
+    EXPECT_EQ(ec, std::errc::broken_pipe);
+    try {
+        c.send(std::make_unique<int>(3), block);
+        ADD_FAILURE() << "it was sent";
+    } catch (const std::system_error& error) {
+        EXPECT_EQ(error.code(), std::errc::broken_pipe);
+        EXPECT_EQ(std::string(error.what()).find("channel::send: "), 0u) << error.what();
+    }
+    EXPECT_EQ(**c.receive(block), 1);
+    EXPECT_EQ(c.receive(block), std::nullopt);
+}
+
+TYPED_TEST(bounded_channels, a_blocking_send_that_was_stopped_before_sends_nothing) {
+    TypeParam c(1);
+    inplace_stop_source source;
+    source.request_stop();
+    const auto stopped = ex::prop(get_stop_token, source.get_token());
+    std::error_code ec;
+    c.send(std::make_unique<int>(1), bind_env(stopped, block[ec]));
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+    EXPECT_THROW(c.send(std::make_unique<int>(1), bind_env(stopped, block)), std::system_error);
+    EXPECT_EQ(c.size(), 0u);
+}
+
+TYPED_TEST(bounded_channels, a_blocking_send_that_waits_keeps_the_item_of_its_failed_try) {
+    TypeParam c(1);
+    c.send(std::make_unique<int>(1), block);
+    std::thread receiver([&] {
+        EXPECT_EQ(**c.receive(block), 1);
+        EXPECT_EQ(**c.receive(block), 2);
+    });
+    c.send(std::make_unique<int>(2), block);
+    receiver.join();
+}
+
 TYPED_TEST(channel_tokens, a_timeout_ends_a_receive_that_took_nothing) {
     thread_pool pool(1);
     io::context loop;
@@ -165,6 +244,95 @@ TEST(channel_tokens, a_full_channel_ends_a_send_by_stop_and_by_deadline) {
     later.get();
     EXPECT_EQ(c.try_receive(), 4);
     EXPECT_EQ(c.try_receive(), std::nullopt);
+}
+
+// The await of a task in place: the other side comes before it, or while it waits.
+class awaits_of_tasks : public testing::TestWithParam<bool> {
+protected:
+    template <class Work, class Other>
+    void run(Work work, Other other) {
+        if (!waits) other();
+        ex::spawn(std::move(work) | ex::upon_error([](auto&&) noexcept { ADD_FAILURE(); }),
+                  scope.get_token(), ex::prop(ex::get_scheduler, ex::inline_scheduler()));
+        if (waits) other();
+        sync_wait(scope.join());
+    }
+
+    ex::counting_scope scope;
+    const bool waits = GetParam();
+};
+INSTANTIATE_TEST_SUITE_P(both, awaits_of_tasks, testing::Bool());
+
+TEST_P(awaits_of_tasks, store_or_throw_that_the_channel_was_closed) {
+    channel<owner> c(1);
+    EXPECT_TRUE(c.try_send(std::make_unique<int>(0)));  // so a send has to wait for a slot
+    std::error_code stored;
+    std::error_code thrown;
+    const auto work = [](channel<owner>& to, std::error_code& a, std::error_code& b) -> task<> {
+        co_await to.send(std::make_unique<int>(1), use_await[a]);
+        try {
+            co_await to.send(std::make_unique<int>(2));
+        } catch (const std::system_error& error) {
+            b = error.code();
+        }
+    };
+    run(work(c, stored, thrown), [&] { c.close(); });
+    EXPECT_EQ(stored, std::errc::broken_pipe);
+    EXPECT_EQ(thrown, std::errc::broken_pipe);
+    EXPECT_EQ(**c.try_receive(), 0);
+    EXPECT_EQ(c.try_receive(), std::nullopt);
+}
+
+// Of a task that cannot be stopped.
+struct unstoppable {
+    struct stop_source_type {
+        static never_stop_token get_token() noexcept { return {}; }
+        static bool request_stop() noexcept { return false; }
+    };
+};
+
+TEST_P(awaits_of_tasks, end_with_the_item_where_no_stop_is_possible) {
+    channel<int> c(1);
+    std::error_code ec = std::make_error_code(std::errc::io_error);
+    int sum = 0;
+    const auto work = [](channel<int>& from, std::error_code& code,
+                         int& total) -> ex::task<void, unstoppable> {
+        total += *co_await from.receive();
+        co_await from.send(2);
+        total += *co_await from.receive(use_await[code]);
+    };
+    run(work(c, ec, sum), [&] { EXPECT_TRUE(c.try_send(1)); });
+    EXPECT_EQ(sum, 3);
+    EXPECT_FALSE(ec);
+}
+
+TEST_P(awaits_of_tasks, are_destroyed_by_a_stop_and_take_nothing) {
+    channel<int> c(1);
+    const auto alive = std::make_shared<int>(0);
+    bool went_on = false;
+    const auto work = [](channel<int>& from, std::shared_ptr<int> kept, bool& on) -> task<> {
+        co_await from.receive();
+        on = *kept == 0;
+    };
+    run(work(c, alive, went_on), [&] { scope.request_stop(); });
+    EXPECT_FALSE(went_on);
+    EXPECT_EQ(alive.use_count(), 1);
+    EXPECT_TRUE(c.try_send(1));
+    EXPECT_EQ(c.try_receive(), 1);
+}
+
+TEST_P(awaits_of_tasks, that_store_errors_go_on_after_a_stop_with_nothing) {
+    channel<int> c(1);
+    std::error_code ec;
+    bool is_empty = false;
+    const auto work = [](channel<int>& from, std::error_code& code, bool& nothing) -> task<> {
+        nothing = !co_await from.receive(use_await[code]);
+    };
+    run(work(c, ec, is_empty), [&] { scope.request_stop(); });
+    EXPECT_TRUE(is_empty);
+    EXPECT_EQ(ec, std::errc::operation_canceled);
+    EXPECT_TRUE(c.try_send(1));
+    EXPECT_EQ(c.try_receive(), 1);
 }
 
 }  // namespace

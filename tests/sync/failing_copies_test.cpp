@@ -143,6 +143,29 @@ TEST_P(failing_copies, a_coroutine_without_an_environment_gets_the_exception) {
     expect_nothing_taken();
 }
 
+TEST_P(failing_copies, a_task_gets_the_exception_and_may_try_again) {
+    int caught = 0;
+    int got = 0;
+    auto await = [](broadcast_channel<fragile>::receiver& r, int& failures, int& number) -> task<> {
+        try {
+            co_await r.receive();
+        } catch (const std::runtime_error&) {
+            ++failures;
+        }
+        number = (co_await r.receive())->number;
+    };
+    ex::counting_scope scope;
+    const ex::prop in_place(ex::get_scheduler, ex::inline_scheduler());
+    receive_after(failure::other, [&] {
+        ex::spawn(await(from, caught, got) | ex::upon_error([](auto&&) noexcept { ADD_FAILURE(); }),
+                  scope.get_token(), in_place);
+    });
+    EXPECT_EQ(caught, 1);
+    EXPECT_EQ(got, sent);
+    EXPECT_FALSE(from.try_receive());
+    coppice::this_thread::sync_wait(scope.join());
+}
+
 TEST_P(failing_copies, a_task_that_stores_errors_gets_the_code) {
     std::error_code error;
     bool empty = false;

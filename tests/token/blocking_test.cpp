@@ -80,6 +80,88 @@ TEST(block, lets_the_initiation_drive_the_operation) {
     EXPECT_EQ((completion_token_transform<void(std::error_code, int)>(block, driven())), 3);
 }
 
+// Is asked first. Counts the calls in a struct that outlives it.
+struct tried {
+    struct calls {
+        int ready = 0;
+        int begun = 0;
+    };
+    static constexpr const char* name = "test::tried";
+    calls* count;
+    bool is_ready;
+    std::errc failure{};
+    bool throws = false;
+    int tag = 0;  // what the initiation keeps of a failed try
+
+    bool ready() noexcept {
+        ++count->ready;
+        tag = 1;
+        return is_ready;
+    }
+    std::error_code error() noexcept {
+        return failure == std::errc() ? std::error_code() : std::make_error_code(failure);
+    }
+    int take() {
+        if (throws) throw std::bad_alloc();
+        return 5;
+    }
+    int nothing() noexcept { return -1; }
+    void operator()(completion<int> done) noexcept {
+        ++count->begun;
+        std::move(done)(std::error_code(), 10 + tag);
+    }
+    template <class Token>
+    int run(Token&& token) && {
+        return completion_token_transform<void(std::error_code, int)>(std::forward<Token>(token),
+                                                                      std::move(*this));
+    }
+};
+
+TEST(block, begins_only_an_operation_that_was_tried_without_success) {
+    tried::calls count;
+    std::error_code ec = std::make_error_code(std::errc::io_error);
+    EXPECT_EQ((tried{&count, true}.run(block)), 5);
+    EXPECT_EQ((tried{&count, true}.run(block[ec])), 5);
+    EXPECT_FALSE(ec);
+    EXPECT_EQ(count.ready, 2);
+    EXPECT_EQ(count.begun, 0);
+    EXPECT_EQ((tried{&count, false}.run(block)), 11);
+    EXPECT_EQ((tried{&count, false}.run(block[ec])), 11);
+    EXPECT_EQ(count.ready, 4);
+    EXPECT_EQ(count.begun, 2);
+}
+
+TEST(block, throws_the_error_of_a_try_under_its_name_or_stores_it) {
+    tried::calls count;
+    try {
+        tried{&count, true, std::errc::broken_pipe}.run(block);
+        FAIL();
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::broken_pipe);
+        EXPECT_EQ(std::string(e.what()).find("test::tried: "), 0u);
+    }
+    std::error_code ec;
+    EXPECT_EQ((tried{&count, true, std::errc::broken_pipe}.run(block[ec])), -1);
+    EXPECT_EQ(ec, std::errc::broken_pipe);
+    EXPECT_THROW((tried{&count, true, std::errc(), true}.run(block)), std::bad_alloc);
+    EXPECT_EQ((tried{&count, true, std::errc(), true}.run(block[ec])), -1);
+    EXPECT_EQ(ec, std::errc::not_enough_memory);
+    EXPECT_EQ(count.begun, 0);
+}
+
+TEST(block, tries_no_operation_that_has_an_environment_or_that_its_caller_keeps) {
+    tried::calls count;
+    inplace_stop_source source;
+    source.request_stop();
+    const auto env = ex::prop(get_stop_token, source.get_token());
+    std::error_code ec;
+    EXPECT_EQ((tried{&count, true}.run(bind_env(env, block))), 10);
+    EXPECT_EQ((tried{&count, true}.run(bind_env(env, block[ec]))), 10);
+    tried kept{&count, true};
+    EXPECT_EQ((completion_token_transform<void(std::error_code, int)>(block, kept)), 10);
+    EXPECT_EQ(count.ready, 0);
+}
+
 TEST(use_future, the_future_gets_the_result_later) {
     test::system os;
     std::future<int> first = os.echo(1, use_future);

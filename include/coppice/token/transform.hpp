@@ -16,8 +16,9 @@
 //
 // An initiation may also have these members: `name`, for messages; `failure()`, which says what
 // failed and on which object (completion.hpp); `get_env()`, its attributes as a sender
-// (use_await.hpp); `drive()`, by which a blocked thread runs the loop that completes the operation
-// (block.hpp); and `completes_inside = false`, for a cheaper wait (inline_start.hpp).
+// (use_await.hpp); `drive()`, by which a blocked thread runs the loop that completes the operation,
+// and `ready()`, by which it tries the operation first (block.hpp); and `completes_inside = false`,
+// for a cheaper wait (inline_start.hpp).
 //
 // A token is use_await or use_await[ec] (use_await.hpp), a callable void(std::error_code, R...)
 // (callback.hpp), use_future, block or block[ec], one of the last four with an environment

@@ -114,7 +114,9 @@ struct select_pack {
 
 private:
     // True if all are operations of this room and of one type. Then the number picks an address and
-    // not a branch of the code: no processor can predict a branch on a random number.
+    // not a branch of the code: no processor can predict a branch on a random number. It saves no
+    // instructions. But with four ready channels a select takes 40 % longer without it, and with
+    // two up to 8 %.
     using first_kept = std::tuple_element_t<0, kept>;
     static constexpr bool are_alike =
         room_count == size &&

@@ -157,17 +157,23 @@ private:
     static constexpr std::size_t line_bytes = 64;
     static constexpr std::uint64_t often = 64;        // items between waits: pays for a heavy fence
     static constexpr std::uint64_t calm = 1024;       // items without a wait
-    static constexpr std::uint32_t looks_max = 64;    // about as long as a thread takes to wake
     static constexpr std::uint32_t first_probe = 64;  // waits without a look
-    static constexpr int pauses = 16;                 // between two looks
+    static constexpr std::uint32_t pauses_min = 16;   // between two looks
+    static constexpr std::uint32_t pauses_max = 128;
+    static constexpr std::uint32_t short_looks_min = 64;  // before longer pauses
+    // Pauses; together about as long as a thread takes to wake.
+    static constexpr std::uint32_t patience_max = 1024;
 
     // What one side owns; the other side reads `index` and `is_full`.
     struct alignas(line_bytes) side {
-        atomic<std::uint64_t> index{0};         // items sent; items received
-        plain<std::uint64_t> seen{0};           // the other side's index, as last seen
-        plain<std::uint64_t> index_at_wait{0};  // its own index when it last announced a wait
-        plain<std::uint32_t> looks{4};          // how often it looks again before it waits
-        plain<std::uint32_t> waits{0};          // how often it waited since its looks paid
+        atomic<std::uint64_t> index{0};           // items sent; items received
+        plain<std::uint64_t> seen{0};             // the other side's index, as last seen
+        plain<std::uint64_t> index_at_wait{0};    // its own index when it last announced a wait
+        plain<std::uint64_t> gathered{0};         // by the last pause, if this one is longer
+        plain<std::uint32_t> patience{64};        // how many pauses it makes before it waits
+        plain<std::uint32_t> pauses{pauses_min};  // how many between two looks
+        plain<std::uint32_t> short_looks{0};      // how many such looks succeeded
+        plain<std::uint32_t> waits{0};            // how often it waited since its looks paid
         typename spsc_bell::fence_form is_full{false};  // of this side as a ringer
     };
 
@@ -226,14 +232,21 @@ private:
     }
     [[gnu::noinline]] send_outcome send_by_looks(T& item) noexcept {
         send_outcome outcome = send_outcome::full;
-        spin(sender_, [this, &item, &outcome]() noexcept {
+        const bool found = look_again(sender_, [this, &item, &outcome]() noexcept {
             outcome = try_send(item);
             return outcome != send_outcome::full;
         });
+        if (found) {
+            const std::uint64_t kept = sender_.index.load(relaxed) - sender_.seen.read();
+            adapt_pauses(sender_, capacity_ - kept);
+        }
         return outcome;
     }
     [[gnu::noinline]] bool receive_by_looks(std::optional<T>& place) noexcept {
-        return spin(receiver_, [this, &place]() noexcept { return try_receive(place); });
+        const bool found =
+            look_again(receiver_, [this, &place]() noexcept { return try_receive(place); });
+        if (found) adapt_pauses(receiver_, receiver_.seen.read() - receiver_.index.load(relaxed));
+        return found;
     }
     // Looks again a few times, for a side that is about to wait. Returns true if a look succeeded.
     //
@@ -243,24 +256,48 @@ private:
     // whose looks do not pay, because the other side is slow or on the same thread, soon stops
     // looking; it tries again after ever more waits.
     template <class Look>
-    static bool spin(side& own, Look look) noexcept {
-        std::uint32_t looks = own.looks.read();
-        if (looks == 0) {
+    static bool look_again(side& own, Look look) noexcept {
+        std::uint32_t patience = own.patience.read();
+        if (patience == 0) {
             const std::uint32_t waits = own.waits.read() + 1;
             own.waits.write(waits);
             if (waits < first_probe || !std::has_single_bit(waits)) return false;
-            looks = looks_max;
+            patience = patience_max;
         }
-        for (std::uint32_t i = 0; i != looks; ++i) {
-            for (int pause = 0; pause != pauses; ++pause) spin_hint();
+        const std::uint32_t pauses = own.pauses.read();
+        for (std::uint32_t spent = 0; spent < patience; spent += pauses) {
+            for (std::uint32_t i = 0; i != pauses; ++i) spin_hint();
             if (look()) {
-                own.looks.write(std::min(2 * looks, looks_max));
+                own.patience.write(std::min(2 * patience, patience_max));
                 own.waits.write(0);
                 return true;
             }
         }
-        own.looks.write(own.looks.read() / 2);
+        const std::uint32_t less = own.patience.read() / 2;
+        own.patience.write(less < pauses_min ? 0 : less);
         return false;
+    }
+    // Called when a look has succeeded, and the side can go on `more` times without another look.
+    //
+    // If an item comes with every second pause, longer pauses let more of them gather. Pauses must
+    // be short if few come, as between a question and its answer, or if the other side soon has to
+    // wait, because it has used half of the ring. If a longer pause gathers no more than a shorter
+    // one, the other side waits for this one somewhere else: short pauses for a while.
+    void adapt_pauses(side& own, std::uint64_t more) noexcept {
+        const std::uint32_t pauses = own.pauses.read();
+        const std::uint64_t before = own.gathered.read();
+        own.gathered.write(0);
+        if (more < before + before / 4) {
+            own.pauses.write(pauses_min);
+            own.short_looks.write(0);
+        } else if (more < pauses / 4 || more > capacity_ / 2) {
+            own.pauses.write(std::max(pauses / 2, pauses_min));
+        } else if (own.short_looks.read() < short_looks_min) {
+            own.short_looks.write(own.short_looks.read() + 1);
+        } else if (more >= pauses / 2 && more < capacity_ / 4 && pauses != pauses_max) {
+            own.pauses.write(2 * pauses);
+            own.gathered.write(more);
+        }
     }
     // Returns true if `waiting` has waited not many items ago.
     static bool waits_often(side& waiting) noexcept {

@@ -48,13 +48,24 @@ public:
         : request_(static_cast<Request&&>(request)) {}
     wait_initiation(wait_initiation&& other) noexcept
         : kept_exception<take_may_throw<Request>>(),
-          request_(static_cast<Request&&>(other.request_)) {}
+          request_(static_cast<Request&&>(other.request_)),
+          tried_(other.tried_) {}
+
+    // For a thread that blocks (block.hpp). Without the wait and the thread's state, which a ready
+    // operation does not need.
+    bool ready() noexcept {
+        tried_ = true;
+        return try_before_wait(request_);
+    }
+    std::error_code error() noexcept { return request_.error(); }
+    typename Request::result take() noexcept(!take_may_throw<Request>) { return request_.take(); }
+    typename Request::result nothing() noexcept { return request_.nothing(); }
 
     // Begins with a completion of a token's state.
     template <class Completion>
     void operator()(Completion completion) noexcept {
         const completion_env env = completion.get_env();
-        if (!env.query(get_stop_token).stop_requested() && try_before_wait(request_)) {
+        if (!tried_ && !env.query(get_stop_token).stop_requested() && try_before_wait(request_)) {
             complete<Completion>(request_, request_.error());
             return;
         }
@@ -133,6 +144,7 @@ private:
     }
 
     Request request_;
+    bool tried_ = false;        // without success
     bool meets_often_ = false;  // set before it waits
     manual_lifetime<kept_wait> wait_;
 };
