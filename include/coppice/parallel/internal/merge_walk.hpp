@@ -122,7 +122,7 @@ public:
             if (before - shorter > 32 * shorter) {
                 search_shorter(all, less);
             } else if (!is_cheap || shorter < 8) {
-                merge_plainly(all, std::min(shorter, count), less);
+                merge_plainly(all, is_cheap ? count : std::min(shorter, count), less);
             } else if constexpr (is_cheap) {
                 merge_ends(all, std::min(shorter / 2, count / 2 + 1), less);
             }
@@ -159,7 +159,8 @@ private:
             right_last -= !high;
         }
     }
-    // Merges `steps` elements. Each side has at least as many.
+    // Merges `steps` elements. Each side has at least as many, unless elements are cheap: then it
+    // ends with the first side.
     static void merge_plainly(rest& all, std::size_t steps, Less& less) {
         Left left = all.left;
         Right right = all.right;
@@ -169,7 +170,10 @@ private:
             all.right = right;
             all.out = out;
         });
+        const Left left_end = all.left_end;
+        const Right right_end = all.right_end;
         for (; steps != 0; --steps) {
+            if (is_cheap && (left == left_end || right == right_end)) break;
             if (less(*right, *left)) {
                 keep_branch();
                 How::put(right, out);
