@@ -2,7 +2,9 @@
 #include <coppice/parallel/merge.hpp>
 #include <coppice/parallel/partition.hpp>
 
+#include <coppice/base/internal/fork_deque.hpp>
 #include <coppice/execution.hpp>
+#include <coppice/pool/thread_pool.hpp>
 
 #include "ordered_input.hpp"
 #include "places.hpp"
@@ -120,6 +122,17 @@ TEST(parallel_partition, partitions_strings_owners_lists_and_large_ranges) {
     std::forward_list<int> forward = {7, 1, 6, 2};
     parallel::partition(forward, small);
     EXPECT_TRUE(std::is_partitioned(forward.begin(), forward.end(), small));
+}
+
+// A cut makes a partition swap elements that are in their place otherwise.
+TEST(parallel_partition, no_request_for_work_cuts_a_loop_on_a_pool_of_one_worker) {
+    if (!coppice::internal::light_fences_are_free()) GTEST_SKIP() << "such deques are always asked";
+    coppice::thread_pool one(1);
+    int asked = 0;
+    for (int i = 0; i != 100; ++i) {  // the worker goes to sleep between two calls
+        one.run([&asked] { asked += coppice::internal::fork_deque::current()->asked() ? 1 : 0; });
+    }
+    EXPECT_EQ(asked, 0);
 }
 
 TEST(parallel_merge, merges_ranges_of_any_two_sizes_and_is_stable) {

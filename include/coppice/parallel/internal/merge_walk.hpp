@@ -118,17 +118,13 @@ public:
     static void merge_some(rest& all, std::size_t count, Less& less) {
         while (count != 0 && all.left != all.left_end && all.right != all.right_end) {
             const std::size_t before = all.size();
-            if (all.lefts() > 32 * all.rights() || all.rights() > 32 * all.lefts()) {
+            const std::size_t shorter = std::min(all.lefts(), all.rights());
+            if (before - shorter > 32 * shorter) {
                 search_shorter(all, less);
+            } else if (!is_cheap || shorter < 8) {
+                merge_plainly(all, is_cheap ? count : std::min(shorter, count), less);
             } else if constexpr (is_cheap) {
-                const std::size_t steps = std::min(all.lefts(), all.rights()) / 2;
-                if (steps >= 4) {
-                    merge_ends(all, std::min(steps, count / 2 + 1), less);
-                } else {
-                    merge_plainly(all, count, less);
-                }
-            } else {
-                merge_plainly(all, count, less);
+                merge_ends(all, std::min(shorter / 2, count / 2 + 1), less);
             }
             const std::size_t done = before - all.size();
             count -= std::min(count, done);
@@ -163,7 +159,9 @@ private:
             right_last -= !high;
         }
     }
-    static void merge_plainly(rest& all, std::size_t count, Less& less) {
+    // Merges `steps` elements. Each side has at least as many, unless elements are cheap: then it
+    // ends with the first side.
+    static void merge_plainly(rest& all, std::size_t steps, Less& less) {
         Left left = all.left;
         Right right = all.right;
         Out out = all.out;
@@ -174,7 +172,8 @@ private:
         });
         const Left left_end = all.left_end;
         const Right right_end = all.right_end;
-        for (; count != 0 && left != left_end && right != right_end; --count) {
+        for (; steps != 0; --steps) {
+            if (is_cheap && (left == left_end || right == right_end)) break;
             if (less(*right, *left)) {
                 keep_branch();
                 How::put(right, out);

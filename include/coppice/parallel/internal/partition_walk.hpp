@@ -65,6 +65,15 @@ inline void partition_cheap(partition_rest<T*>& rest, std::size_t count, Predica
 
 inline constexpr std::size_t partition_block = 64;
 
+// What is known of the blocks at both ends of the unknown elements: the offsets of the elements of
+// the left block that are false, and of those of the right block that are true. An empty list: that
+// block is unknown.
+struct block_offsets {
+    unsigned char low[partition_block];
+    unsigned char high[partition_block];
+    std::size_t lows = 0, highs = 0, low_begin = 0, high_begin = 0;
+};
+
 // Exchanges `count` elements at the offsets `low` from `left` with those at the offsets `high`
 // before `last`, in a cycle.
 template <class It>
@@ -102,49 +111,52 @@ inline void partition_tail(partition_rest<It>& rest, Predicate& predicate) {
 
 // Partitions about `count` elements of [left, last), from both ends. next == left.
 template <class It, class Predicate>
-inline void partition_blocks(partition_rest<It>& rest, std::size_t count, Predicate& predicate) {
-    unsigned char low[partition_block];
-    unsigned char high[partition_block];
-    std::size_t lows = 0, highs = 0, low_begin = 0, high_begin = 0;
+inline void partition_blocks(partition_rest<It>& rest, block_offsets& known, std::size_t count,
+                             Predicate& predicate) {
+    std::size_t lows = known.lows, highs = known.highs;
     const std::size_t stop_at = rest.unknown() > count ? rest.unknown() - count : 0;
     It left = rest.left;
     It last = rest.last;
     while (length(left, last) > std::max(stop_at, 2 * partition_block)) {
         if (lows == 0) {
-            low_begin = 0;
+            known.low_begin = 0;
             for (std::size_t i = 0; i != partition_block; ++i) {
-                low[lows] = static_cast<unsigned char>(i);
+                known.low[lows] = static_cast<unsigned char>(i);
                 lows += !predicate(*ahead(left, i));
             }
         }
         if (highs == 0) {
-            high_begin = 0;
+            known.high_begin = 0;
             for (std::size_t i = 0; i != partition_block; ++i) {
-                high[highs] = static_cast<unsigned char>(i);
+                known.high[highs] = static_cast<unsigned char>(i);
                 highs += static_cast<bool>(
                     predicate(*(last - static_cast<std::iter_difference_t<It>>(i + 1))));
             }
         }
         const std::size_t both = std::min(lows, highs);
-        exchange_blocks(left, low + low_begin, last, high + high_begin, both);
+        exchange_blocks(left, known.low + known.low_begin, last, known.high + known.high_begin,
+                        both);
         lows -= both;
         highs -= both;
-        low_begin += both;
-        high_begin += both;
+        known.low_begin += both;
+        known.high_begin += both;
         if (lows == 0) left = ahead(left, partition_block);
         if (highs == 0) last -= partition_block;
     }
+    known.lows = lows;
+    known.highs = highs;
     rest = {left, left, last};
     if (stop_at <= 2 * partition_block) partition_tail(rest, predicate);
 }
 
-// Partitions the next `count` unknown elements, or some more.
+// Partitions the next `count` unknown elements, or some more. `known` belongs to `rest`.
 template <class It, class Predicate>
-inline void partition_some(partition_rest<It>& rest, std::size_t count, Predicate& predicate) {
+inline void partition_some(partition_rest<It>& rest, block_offsets& known, std::size_t count,
+                           Predicate& predicate) {
     if constexpr (are_cheap<It>) {
         partition_cheap(rest, count, predicate);
     } else {
-        partition_blocks(rest, count, predicate);
+        partition_blocks(rest, known, count, predicate);
     }
 }
 
@@ -152,7 +164,8 @@ inline void partition_some(partition_rest<It>& rest, std::size_t count, Predicat
 template <class It, class Predicate>
 inline It partition_alone(It first, It last, Predicate& predicate) {
     partition_rest<It> rest{first, first, last};
-    partition_some(rest, rest.unknown(), predicate);
+    block_offsets known;
+    partition_some(rest, known, rest.unknown(), predicate);
     return rest.left;
 }
 
@@ -178,6 +191,7 @@ public:
     // Returns the first false element; any element if the control is over.
     It run(partition_rest<It> rest) {
         failure_guard failed(control_);
+        block_offsets known;
         while (rest.unknown() != 0) {
             if (control_.is_over()) {
                 control_.leave_out();
@@ -187,8 +201,8 @@ public:
                 rest.left = cut(rest);
                 break;
             }
-            control_.run(rest.unknown(), [this, &rest](std::size_t count) {
-                partition_some(rest, count, predicate_);
+            control_.run(rest.unknown(), [this, &rest, &known](std::size_t count) {
+                partition_some(rest, known, count, predicate_);
             });
         }
         failed.dismiss();

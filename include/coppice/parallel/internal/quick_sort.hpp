@@ -97,11 +97,11 @@ void leaf_sort(It first, It last, Less& less) {
     if constexpr (are_cheap<It>) {
         small_sort(first, length(first, last), less);
     } else if (first != last) {
-        insertion_sort(first, std::next(first), last, less);
+        index_sort(first, 1, length(first, last), less);
     }
 }
 template <class It>
-inline constexpr std::size_t leaf_sort_max = are_cheap<It> ? small_sort_max : 16;
+inline constexpr std::size_t leaf_sort_max = are_cheap<It> ? small_sort_max : index_sort_max;
 
 // Sorts on the calling thread.
 template <class It, class Less>

@@ -2,8 +2,8 @@
 #pragma once
 // Cheap elements are sorted without branches that depend on their values: by a network of five
 // comparisons for four elements, and by merges from both ends. Source: Bergdoll and Peters,
-// driftsort and ipnsort, 2024. Other elements are sorted by insertion; the comparator never runs
-// while an element is outside its place, so an exception loses none.
+// driftsort and ipnsort, 2024. Of other elements the indices are sorted by insertion; then each
+// element is moved once. No element moves while the comparator runs, so an exception loses none.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/parallel/internal/sort_control.hpp>
@@ -133,17 +133,40 @@ inline void small_sort(T* first, std::size_t count, Less& less) {
     if (merge_halves(sorted, count, first, less)) restore.dismiss();
 }
 
-// Sorts any elements by insertion. [first, sorted) are in order already.
-template <class It, class Less>
-void insertion_sort(It first, It sorted, It last, Less& less) {
-    for (It i = sorted; i != last; ++i) {
-        It place = i;
-        while (place != first && less(*i, *std::prev(place))) --place;
-        if (place == i) continue;
-        std::iter_value_t<It> value = std::ranges::iter_move(i);
-        std::move_backward(place, i, std::next(i));
-        *place = std::move(value);
+inline constexpr std::size_t index_sort_max = 20;  // other elements
+
+// Moves each of `count` elements to its place: the element at order[i] to i. Changes `order`.
+template <class It>
+void move_to_order(It first, unsigned char* order, std::size_t count) {
+    for (std::size_t i = 0; i != count; ++i) {
+        if (order[i] == i) continue;
+        std::iter_value_t<It> value = std::ranges::iter_move(ahead(first, i));
+        std::size_t gap = i;
+        for (std::size_t from = order[i]; from != i; from = order[gap]) {
+            *ahead(first, gap) = std::ranges::iter_move(ahead(first, from));
+            order[gap] = static_cast<unsigned char>(gap);
+            gap = from;
+        }
+        *ahead(first, gap) = std::move(value);
+        order[gap] = static_cast<unsigned char>(gap);
     }
+}
+
+// Sorts at most index_sort_max elements of any type. The first `sorted` of them are in order
+// already. Sorts indices by insertion, and then moves each element once.
+template <class It, class Less>
+void index_sort(It first, std::size_t sorted, std::size_t count, Less& less) {
+    unsigned char order[index_sort_max];
+    for (std::size_t i = 0; i != sorted; ++i) order[i] = static_cast<unsigned char>(i);
+    for (std::size_t i = sorted; i != count; ++i) {
+        const It next = ahead(first, i);
+        std::size_t place = i;
+        for (; place != 0 && less(*next, *ahead(first, order[place - 1])); --place) {
+            order[place] = order[place - 1];
+        }
+        order[place] = static_cast<unsigned char>(i);
+    }
+    move_to_order(first, order, count);
 }
 
 // Sorts by a heap, in O(n log n) for any input.

@@ -145,12 +145,11 @@ struct stable_leaf {
         if constexpr (are_cheap<It>) {
             stable_sort_cheap(first + from, buffer + from, to - from, false, less);
         } else {
-            const It begin = ahead(first, from);
-            if (from != to) insertion_sort(begin, std::next(begin), ahead(first, to), less);
+            if (from != to) index_sort(ahead(first, from), 1, to - from, less);
         }
     }
     static unsigned depth(std::size_t count) noexcept {
-        constexpr std::size_t leaf = are_cheap<It> ? 4096 : 20;
+        constexpr std::size_t leaf = are_cheap<It> ? 4096 : index_sort_max;
         unsigned depth = 2;
         while (count >> depth > leaf) depth += 2;
         return depth;
@@ -169,8 +168,8 @@ public:
         if (control_.is_over()) {
             control_.leave_out();
         } else if (first != middle && middle != last) {
-            if (length(first, last) <= 16) {
-                insertion_sort(first, middle, last, less_);
+            if (length(first, last) <= index_sort_max) {
+                index_sort(first, length(first, middle), length(first, last), less_);
             } else {
                 cut(first, middle, last);
             }
@@ -197,9 +196,9 @@ void stable_sort_in_place(sort_control& control, It first, It last, Less& less) 
         control.leave_out();
         return;
     }
-    if (length(first, last) <= 16) {
+    if (length(first, last) <= index_sort_max) {
         failure_guard failed(control);
-        if (first != last) insertion_sort(first, std::next(first), last, less);
+        if (first != last) index_sort(first, 1, length(first, last), less);
         failed.dismiss();
         return;
     }

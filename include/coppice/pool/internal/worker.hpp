@@ -272,9 +272,12 @@ struct basic_pool<Queues>::shared final : fork_team {
         }
         return true;
     }
-    // Asks all deques. Later forks are published; looks_idle() sees the earlier ones.
+    // Asks all deques. Later forks are published; looks_idle() sees the earlier ones. A lone worker
+    // is not asked: no other worker could take its calls.
     void ask_all() noexcept {
-        for (const auto& each : workers) each->forks.ask();
+        if (workers.size() != 1) {
+            for (const auto& each : workers) each->forks.ask();
+        }
         // edge fork.request (heavy), edge parking.light (heavy): asks, then looks at the heads
         heavy_fence();
     }
