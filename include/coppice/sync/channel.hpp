@@ -2,7 +2,7 @@
 #pragma once
 
 #include <coppice/sync/internal/channel_core.hpp>
-#include <coppice/sync/internal/item_ring.hpp>
+#include <coppice/sync/internal/ring_core.hpp>
 #include <coppice/sync/internal/wait_initiation.hpp>
 
 #include <cstddef>
@@ -34,7 +34,7 @@ namespace coppice {
 // looks paid lately. Source: ours; Go's channels.
 template <class T>
 class channel : immovable {
-    using core_type = internal::channel_core<T, internal::item_ring<T>>;
+    using core_type = internal::ring_core<T>;
 
 public:
     using value_type = T;

@@ -1,0 +1,335 @@
+// ring_core: the slots of a bounded channel, and its two queues; one locked instruction per item.
+#pragma once
+// Two words, each on its own line: `tail` is where the next item goes, `head` where the oldest one
+// is. A place counts slots in its low part and laps above. Each slot has a stamp, which says for
+// which place it is free or full:
+//
+//   free for a sender that claims `place`     stamp == place
+//   full for a receiver that claims `place`   stamp == place | full
+//   emptied                                   stamp == place + lap
+//
+// A sender that finds its slot free claims the place by a compare-and-swap of `tail`, moves the item
+// in, and stores the stamp: its last access. A receiver does the same at `head`. So without waiters
+// the two sides share only slots.
+//
+// Waiters are linked inside the queue_lock. Who links one first sets `slow` in a word, by a
+// compare-and-swap that fails if that side has moved since it was seen:
+//
+//   receivers wait   `tail` is slow, and the ring is empty: senders enter the lock, and give their
+//                    items to receivers
+//   senders wait     both are slow, and every slot is claimed: receivers enter the lock, and move
+//                    the item of the oldest sender in
+//
+// While a word is slow, only a thread inside the lock changes it. `slow` may be set without a
+// waiter, after an operation that did not wait in the end; the next thread inside clears it.
+//
+// A thread inside may find a place that is claimed by a thread that has not stored the stamp yet.
+// It spins until it has: for a move of T, unless that thread is preempted.
+//
+// With capacity 0 there is no slot, and both words are always slow: a receiver takes the item from
+// the sender itself.
+//
+// Source: the stamps are D. Vyukov's bounded queue; the rest is ours.
+// Model: tests/model/channel_model.cpp.
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/sync/internal/channel_core.hpp>
+#include <coppice/sync/internal/waiter.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace coppice::internal {
+
+template <class T>
+class ring_core : immovable {
+    static_assert(std::is_object_v<T> && !std::is_const_v<T>, "channels carry objects, by value");
+    static_assert(std::is_nothrow_move_constructible_v<T>,
+                  "a channel moves items while it is locked, so a move must not throw");
+    static_assert(std::is_nothrow_destructible_v<T>, "the destructor of an item must not throw");
+
+public:
+    using value_type = T;
+    using sender = channel_sender<T>;
+    using receiver = channel_receiver<T>;
+    // A thread that blocks spins for a moment, in case the other side comes (blocked_pace.hpp).
+    static constexpr bool looks_when_blocked = true;
+
+    // Errors: std::bad_alloc.
+    explicit ring_core(std::size_t capacity)
+        : tail_(capacity == 0 ? slow : 0),
+          head_(capacity == 0 ? slow : 0),
+          slots_(capacity == 0 ? nullptr : new slot[capacity]),
+          end_(capacity * unit),
+          lap_(std::bit_ceil(capacity) * unit) {
+        for (std::size_t i = 0; i != capacity; ++i) slots_[i].stamp.store(i * unit, relaxed);
+    }
+    ~ring_core() {
+        for (std::optional<T> item; end_ != 0 && pop_left(item); item.reset()) {
+        }
+    }
+
+    // What the words say; may be stale.
+    std::size_t size() const noexcept {
+        const std::uint64_t head = place_of(head_.load(relaxed));
+        const std::uint64_t tail = place_of(tail_.load(relaxed));
+        if (tail <= head) return 0;
+        const std::uint64_t laps = (tail / lap_ - head / lap_) * end_;
+        const std::uint64_t count = laps + tail % lap_ - head % lap_;
+        return static_cast<std::size_t>(count < end_ ? count : end_) / unit;
+    }
+    bool is_closed() const noexcept { return (tail_.load(relaxed) & closed) != 0; }
+    std::size_t capacity() const noexcept { return static_cast<std::size_t>(end_ / unit); }
+
+    // Sends without waiting. Moves from `item` only if the result is `sent`.
+    send_outcome try_send(T& item) noexcept {
+        std::uint64_t tail = tail_.load(relaxed);
+        while ((tail & (slow | closed)) == 0) {
+            slot& s = slot_of(tail);
+            // edge channel.emptied (acquire): the slot is empty
+            if (s.stamp.load(acquire) == tail) {
+                if (tail_.compare_exchange_weak(tail, after(tail), relaxed, relaxed)) {
+                    fill(s, tail, item);
+                    return send_outcome::sent;
+                }
+            } else {
+                const std::uint64_t was = std::exchange(tail, tail_.load(relaxed));
+                if (was == tail) return send_outcome::full;
+            }
+        }
+        return send_inside(tail, item);
+    }
+    // Receives without waiting. Returns true if it moved an item into `place`, or if none can come.
+    bool try_receive(std::optional<T>& place) noexcept {
+        std::uint64_t head = head_.load(relaxed);
+        while ((head & slow) == 0) {
+            slot& s = slot_of(head);
+            // edge channel.filled (acquire): the item
+            if (s.stamp.load(acquire) == (head | full)) {
+                if (head_.compare_exchange_weak(head, after(head), relaxed, relaxed)) {
+                    empty(s, head, place);
+                    return true;
+                }
+            } else {
+                const std::uint64_t was = std::exchange(head, head_.load(relaxed));
+                if (was == head) return is_drained(head);
+            }
+        }
+        return receive_inside(place);
+    }
+    // Sends the last item, and closes. Returns false if the channel is closed.
+    bool send_last(T& item) noexcept {
+        granted_waiters others;
+        lock_.lock();
+        const bool sent = offer(item, others) == send_outcome::sent;
+        end(others);
+        lock_.unlock();  // the channel may be gone
+        others.call_all();
+        return sent;
+    }
+    void close() noexcept {
+        granted_waiters others;
+        lock_.lock();
+        end(others);
+        lock_.unlock();  // the channel may be gone
+        others.call_all();
+    }
+
+    queue_lock& queue() noexcept { return lock_; }
+
+    // The functions below require the lock of the queue. A select calls offer() and take() before
+    // it links its waiters, so its branches never meet each other in a rendezvous.
+    send_outcome offer(T& item, granted_waiters& others) noexcept {
+        if (is_closed()) return send_outcome::closed;
+        if (receiver* const r = receivers_.claim_front()) {
+            r->place->emplace(std::move(item));
+            others.add(*r);
+            settle();
+            return send_outcome::sent;
+        }
+        if (!push(item)) return send_outcome::full;
+        settle();
+        return send_outcome::sent;
+    }
+    bool take(std::optional<T>& place, granted_waiters& others) noexcept {
+        if (end_ == 0) {
+            sender* const s = senders_.claim_front();
+            if (s == nullptr) return is_closed();
+            place.emplace(std::move(*s->item));
+            others.add(*s);
+            return true;
+        }
+        if (!pop(place)) return false;
+        if ((head_.load(relaxed) & slow) != 0) {
+            if (sender* const s = senders_.claim_front()) {
+                push(*s->item);
+                others.add(*s);
+            }
+            settle();
+        }
+        return true;
+    }
+    void link(sender& w) noexcept { senders_.push_back(w); }
+    void link(receiver& w) noexcept { receivers_.push_back(w); }
+    void unlink(sender& w) noexcept {
+        senders_.erase(w);
+        settle();
+    }
+    void unlink(receiver& w) noexcept {
+        receivers_.erase(w);
+        settle();
+    }
+
+private:
+    static constexpr std::uint64_t full = 1;    // of a stamp
+    static constexpr std::uint64_t closed = 1;  // of `tail`
+    static constexpr std::uint64_t slow = 2;    // of both words
+    static constexpr std::uint64_t unit = 4;    // from one place to the next
+    static constexpr std::size_t line_bytes = 64;
+
+    struct slot {
+        atomic<std::uint64_t> stamp{0};
+        manual_lifetime<T> item;
+    };
+
+    static std::uint64_t place_of(std::uint64_t word) noexcept { return word & ~(unit - 1); }
+    slot& slot_of(std::uint64_t place) noexcept { return slots_[(place & (lap_ - 1)) / unit]; }
+    std::uint64_t after(std::uint64_t place) const noexcept {
+        const std::uint64_t next = place + unit;
+        return (next & (lap_ - 1)) == end_ ? next - end_ + lap_ : next;
+    }
+    void fill(slot& s, std::uint64_t place, T& item) noexcept {
+        s.item.construct(std::move(item));
+        // edge channel.filled (release): the item
+        s.stamp.store(place | full, release);
+    }
+    void empty(slot& s, std::uint64_t place, std::optional<T>& into) noexcept {
+        into.emplace(std::move(s.item.get()));
+        s.item.destroy();
+        // edge channel.emptied (release): the slot is empty
+        s.stamp.store(place + lap_, release);
+    }
+    // Returns true if the channel is closed and nothing is left, or on its way, at `head`.
+    bool is_drained(std::uint64_t head) const noexcept {
+        // edge channel.closed (acquire): what was done before the close
+        return tail_.load(acquire) == (head | closed);
+    }
+    // Returns true if the slot of a slow `tail` is taken, so that a sender must wait.
+    bool is_full_at(std::uint64_t tail) noexcept {
+        if (end_ == 0 || (tail & closed) != 0) return false;
+        const std::uint64_t place = place_of(tail);
+        return slot_of(place).stamp.load(relaxed) != place && tail_.load(relaxed) == tail;
+    }
+    [[gnu::noinline]] send_outcome send_inside(std::uint64_t tail, T& item) noexcept {
+        if (is_full_at(tail)) return send_outcome::full;
+        granted_waiters others;
+        lock_.lock();
+        const send_outcome outcome = offer(item, others);
+        lock_.unlock();  // the channel may be gone
+        others.call_all();
+        return outcome;
+    }
+    [[gnu::noinline]] bool receive_inside(std::optional<T>& place) noexcept {
+        granted_waiters others;
+        lock_.lock();
+        const bool done = take(place, others);
+        lock_.unlock();  // the channel may be gone
+        others.call_all();
+        return done;
+    }
+    // Inside the lock. Returns false if every slot is claimed; then both words are slow.
+    bool push(T& item) noexcept {
+        if (end_ == 0) return false;
+        for (;; spin_hint()) {
+            std::uint64_t tail = tail_.load(relaxed);
+            const std::uint64_t place = place_of(tail);
+            slot& s = slot_of(place);
+            // edge channel.emptied (acquire): the slot is empty
+            if (s.stamp.load(acquire) == place) {
+                if (!move_on(tail_, tail)) continue;
+                fill(s, place, item);
+                return true;
+            }
+            if (!make_slow(tail_, tail)) continue;
+            std::uint64_t head = head_.load(relaxed);
+            if (place_of(head) + lap_ == place && make_slow(head_, head)) return false;
+        }
+    }
+    // Inside the lock. Returns false if there is no item; then `tail` is slow. Returns true without
+    // an item if none can come.
+    bool pop(std::optional<T>& into) noexcept {
+        for (;; spin_hint()) {
+            std::uint64_t head = head_.load(relaxed);
+            const std::uint64_t place = place_of(head);
+            slot& s = slot_of(place);
+            // edge channel.filled (acquire): the item
+            if (s.stamp.load(acquire) == (place | full)) {
+                if (!move_on(head_, head)) continue;
+                empty(s, place, into);
+                return true;
+            }
+            // edge channel.closed (acquire): what was done before the close
+            std::uint64_t tail = tail_.load(acquire);
+            if (place_of(tail) != place) continue;
+            if ((tail & closed) != 0) return true;
+            if (make_slow(tail_, tail)) return false;
+        }
+    }
+    // Claims the place of `word`. While the word is slow, no other thread changes it.
+    bool move_on(atomic<std::uint64_t>& word, std::uint64_t seen) noexcept {
+        const std::uint64_t next = after(place_of(seen)) | (seen & (slow | closed));
+        if ((seen & slow) == 0) return word.compare_exchange_strong(seen, next, relaxed, relaxed);
+        word.store(next, relaxed);
+        return true;
+    }
+    static bool make_slow(atomic<std::uint64_t>& word, std::uint64_t seen) noexcept {
+        if ((seen & slow) != 0) return true;
+        return word.compare_exchange_strong(seen, seen | slow, relaxed, relaxed);
+    }
+    static void make_fast(atomic<std::uint64_t>& word) noexcept {
+        const std::uint64_t seen = word.load(relaxed);
+        if ((seen & slow) != 0) word.store(seen & ~slow, relaxed);
+    }
+    // Inside the lock: lets threads pass again if nothing waits.
+    void settle() noexcept {
+        if (end_ == 0 || !senders_.empty()) return;
+        make_fast(head_);
+        if (receivers_.empty()) make_fast(tail_);
+    }
+    // Closes: waiting receivers have nothing to wait for, and the items of waiting senders stay.
+    void end(granted_waiters& others) noexcept {
+        // edge channel.closed (release): what was done before the close
+        tail_.fetch_or(closed, release);
+        while (receiver* const r = receivers_.claim_front()) others.add(*r);
+        while (sender* const s = senders_.claim_front()) {
+            *s->refused = true;
+            others.add(*s);
+        }
+        settle();
+    }
+    bool pop_left(std::optional<T>& item) noexcept {
+        const std::uint64_t head = place_of(head_.load(relaxed));
+        if (head == place_of(tail_.load(relaxed))) return false;
+        empty(slot_of(head), head, item);
+        head_.store(after(head), relaxed);
+        return true;
+    }
+
+    alignas(line_bytes) atomic<std::uint64_t> tail_;
+    alignas(line_bytes) atomic<std::uint64_t> head_;
+    alignas(line_bytes) const std::unique_ptr<slot[]> slots_;
+    const std::uint64_t end_;  // the capacity, in units
+    const std::uint64_t lap_;  // from a place to the same slot in the next lap
+    alignas(line_bytes) queue_lock lock_{0};
+    waiter_queue<sender> senders_;
+    waiter_queue<receiver> receivers_;
+};
+
+}  // namespace coppice::internal
