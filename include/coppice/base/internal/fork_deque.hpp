@@ -65,9 +65,12 @@ public:
 #if defined(COPPICE_MODEL)
     static constexpr std::uint32_t capacity = 3;
     static constexpr unsigned idle_rounds_max = 2;
+    static constexpr unsigned spinning_rounds = 2;
 #else
     static constexpr std::uint32_t capacity = 1024;
-    static constexpr unsigned idle_rounds_max = 64;  // in join(), before it sleeps
+    // Of join(), before it sleeps: longer than a chunk of a loop, at whose end the loop answers.
+    static constexpr unsigned idle_rounds_max = 128;
+    static constexpr unsigned spinning_rounds = 64;  // the other rounds yield the processor
 #endif
 
     fork_deque(fork_team& team, std::uint32_t worker) noexcept
@@ -213,7 +216,8 @@ private:
     const std::uint32_t worker_;
     const bool fast_ = light_fences_are_free();
     plain<const fork_context*> context_{
-        nullptr};  // the innermost; written by the owner, under lock_
+        nullptr};                      // the innermost; written by the owner, under lock_
+    running_call* running_ = nullptr;  // the innermost; of the owner
     // Read often by the owner; written rarely, by the owner and by thieves.
     alignas(64) atomic<fork_slot*> push_limit_;
     atomic<fork_slot*> pop_limit_;
@@ -272,7 +276,9 @@ inline void fork_deque::answer() noexcept {
     if (fast_) pop_limit_.store(slots_ + split_of(public_.load(relaxed)), relaxed);
     if (fast_ && published) push_limit_.store(slots_ + capacity, relaxed);
     unlock();
-    if (published) team_.published();
+    if (!published) return;
+    team_.published();
+    if (running_ != nullptr) running_->wake_owners();
 }
 
 // Called with the lock: makes the older half of the private part public. Returns false if there is
@@ -367,8 +373,10 @@ void fork_deque::join(fork_slot* slot) noexcept {
         const std::uint32_t thief = slot->thief_.load(relaxed);
         if (state != fork_slot::published && team_.help(*this, *slot, thief, urgent)) {
             idle_rounds = 0;
-        } else if (++idle_rounds < idle_rounds_max) {
+        } else if (++idle_rounds < spinning_rounds) {
             spin_hint();
+        } else if (idle_rounds < idle_rounds_max) {
+            thread_yield();
         } else if (state == fork_slot::taken) {
             // relaxed: only says that a wake is wanted
             slot->state_.compare_exchange_strong(state, fork_slot::asleep, relaxed, relaxed);
@@ -379,8 +387,8 @@ void fork_deque::join(fork_slot* slot) noexcept {
     close(slot);
 }
 
-// Sleeps until the call has ended. The owner wakes now and then to look whether it can help again,
-// because forks wake idle workers, not waiting ones.
+// Sleeps until the call has ended, or until its thief has published something (answer()). If that
+// wake-up was missed, the owner looks again after a millisecond.
 inline void fork_deque::sleep_on(const fork_slot& slot) noexcept {
     constexpr std::uint32_t asleep = fork_slot::asleep;
 #if defined(COPPICE_MODEL)
@@ -431,7 +439,10 @@ inline fork_steal fork_deque::steal_below(const fork_slot& awaited, taken_call& 
 }
 
 inline void fork_deque::run(const taken_call& taken) noexcept {
-    taken.run();
+    {
+        const running_call call(*taken.slot, running_);
+        taken.run();
+    }
     // Relaxed: what the owner publishes next comes after this in the word's order.
     if (!planted("fork.run_uncounted")) public_.fetch_add(one_run, relaxed);
 }

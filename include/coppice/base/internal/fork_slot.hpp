@@ -52,6 +52,13 @@ public:
         if (state_.exchange(done, release) == asleep) futex_wake_one(state_);
     }
 
+    // Called by the thief: wakes the owner if it sleeps in join(). An owner that falls asleep
+    // meanwhile may miss it.
+    void wake_owner() noexcept {
+        // Relaxed: a hint.
+        if (state_.load(relaxed) == asleep) futex_wake_one(state_);
+    }
+
 private:
     friend class fork_deque;
     enum state : std::uint32_t { published, taken, asleep, done };
@@ -71,6 +78,29 @@ struct taken_call {
     const void* context = nullptr;
     fork_slot* slot = nullptr;
     void run() const noexcept;
+};
+
+// A call that a worker has taken, while it runs. Threads: that worker.
+class running_call : immovable {
+public:
+    // Becomes the innermost one, until it is destroyed.
+    running_call(fork_slot& slot, running_call*& innermost) noexcept
+        : slot_(slot), innermost_(innermost), outer_(innermost) {
+        innermost = this;
+    }
+    ~running_call() { innermost_ = outer_; }
+    // Called by the worker when it has published something, which was forked below this call and
+    // all outer ones. So the owners of these may help: wakes those that sleep.
+    void wake_owners() const noexcept {
+        for (const running_call* call = this; call != nullptr; call = call->outer_) {
+            call->slot_.wake_owner();
+        }
+    }
+
+private:
+    fork_slot& slot_;
+    running_call*& innermost_;
+    running_call* const outer_;
 };
 
 enum class fork_steal { taken, empty, lost };  // lost: another thief was faster
