@@ -8,9 +8,9 @@
 //   full for a receiver that claims `place`   stamp == place | full
 //   emptied                                   stamp == place + lap
 //
-// A sender that finds its slot free claims the place by a compare-and-swap of `tail`, moves the item
-// in, and stores the stamp: its last access. A receiver does the same at `head`. So without waiters
-// the two sides share only slots.
+// A sender that finds its slot free claims the place by a compare-and-swap of `tail`, moves the
+// item in, and stores the stamp: its last access. A receiver does the same at `head`. So without
+// waiters the two sides share only slots.
 //
 // Waiters are linked inside the queue_lock. Who links one first sets `slow` in a word, by a
 // compare-and-swap that fails if that side has moved since it was seen:
@@ -24,7 +24,7 @@
 // waiter, after an operation that did not wait in the end; the next thread inside clears it.
 //
 // A thread inside may find a place that is claimed by a thread that has not stored the stamp yet.
-// It spins until it has: for a move of T, unless that thread is preempted.
+// It waits until it has: for a move of T, or until a preempted thread goes on.
 //
 // With capacity 0 there is no slot, and both words are always slow: a receiver takes the item from
 // the sender itself.
@@ -124,16 +124,6 @@ public:
         }
         return receive_inside(place);
     }
-    // Sends the last item, and closes. Returns false if the channel is closed.
-    bool send_last(T& item) noexcept {
-        granted_waiters others;
-        lock_.lock();
-        const bool sent = offer(item, others) == send_outcome::sent;
-        end(others);
-        lock_.unlock();  // the channel may be gone
-        others.call_all();
-        return sent;
-    }
     void close() noexcept {
         granted_waiters others;
         lock_.lock();
@@ -169,7 +159,7 @@ public:
         if (!pop(place)) return false;
         if ((head_.load(relaxed) & slow) != 0) {
             if (sender* const s = senders_.claim_front()) {
-                push(*s->item);
+                if (!planted("channel.forget_item_of_sender")) push(*s->item);
                 others.add(*s);
             }
             settle();
@@ -199,6 +189,14 @@ private:
         manual_lifetime<T> item;
     };
 
+    // Waits for a thread that has claimed a place, unless that has lost its processor.
+    static void wait_a_little(unsigned tries) noexcept {
+        if (tries % 32 != 0) {
+            spin_hint();
+        } else {
+            thread_yield();
+        }
+    }
     static std::uint64_t place_of(std::uint64_t word) noexcept { return word & ~(unit - 1); }
     slot& slot_of(std::uint64_t place) noexcept { return slots_[(place & (lap_ - 1)) / unit]; }
     std::uint64_t after(std::uint64_t place) const noexcept {
@@ -208,7 +206,8 @@ private:
     void fill(slot& s, std::uint64_t place, T& item) noexcept {
         s.item.construct(std::move(item));
         // edge channel.filled (release): the item
-        s.stamp.store(place | full, release);
+        s.stamp.store(place | full, release);  // the channel may be gone
+        if (planted("channel.look_after_fill")) static_cast<void>(tail_.load(relaxed));
     }
     void empty(slot& s, std::uint64_t place, std::optional<T>& into) noexcept {
         into.emplace(std::move(s.item.get()));
@@ -247,7 +246,7 @@ private:
     // Inside the lock. Returns false if every slot is claimed; then both words are slow.
     bool push(T& item) noexcept {
         if (end_ == 0) return false;
-        for (;; spin_hint()) {
+        for (unsigned tries = 1;; wait_a_little(tries++)) {
             std::uint64_t tail = tail_.load(relaxed);
             const std::uint64_t place = place_of(tail);
             slot& s = slot_of(place);
@@ -257,15 +256,17 @@ private:
                 fill(s, place, item);
                 return true;
             }
-            if (!make_slow(tail_, tail)) continue;
+            // Only then no other sender claims the slot that a receiver empties.
+            if (!planted("channel.tail_stays_fast") && !make_slow(tail_, tail)) continue;
             std::uint64_t head = head_.load(relaxed);
-            if (place_of(head) + lap_ == place && make_slow(head_, head)) return false;
+            if (place_of(head) + lap_ != place) continue;  // a receiver is emptying the slot
+            if (planted("channel.head_stays_fast") || make_slow(head_, head)) return false;
         }
     }
     // Inside the lock. Returns false if there is no item; then `tail` is slow. Returns true without
     // an item if none can come.
     bool pop(std::optional<T>& into) noexcept {
-        for (;; spin_hint()) {
+        for (unsigned tries = 1;; wait_a_little(tries++)) {
             std::uint64_t head = head_.load(relaxed);
             const std::uint64_t place = place_of(head);
             slot& s = slot_of(place);
@@ -277,9 +278,9 @@ private:
             }
             // edge channel.closed (acquire): what was done before the close
             std::uint64_t tail = tail_.load(acquire);
-            if (place_of(tail) != place) continue;
+            if (place_of(tail) != place) continue;  // a sender is filling the slot
             if ((tail & closed) != 0) return true;
-            if (make_slow(tail_, tail)) return false;
+            if (planted("channel.wait_in_silence") || make_slow(tail_, tail)) return false;
         }
     }
     // Claims the place of `word`. While the word is slow, no other thread changes it.
@@ -299,14 +300,17 @@ private:
     }
     // Inside the lock: lets threads pass again if nothing waits.
     void settle() noexcept {
-        if (end_ == 0 || !senders_.empty()) return;
+        if (end_ == 0) return;
+        const bool forget = planted("channel.settle_with_waiters");
+        if (!senders_.empty() && !forget) return;
         make_fast(head_);
-        if (receivers_.empty()) make_fast(tail_);
+        if (receivers_.empty() || forget) make_fast(tail_);
     }
     // Closes: waiting receivers have nothing to wait for, and the items of waiting senders stay.
     void end(granted_waiters& others) noexcept {
         // edge channel.closed (release): what was done before the close
         tail_.fetch_or(closed, release);
+        if (planted("channel.close_forgets_waiters")) return;
         while (receiver* const r = receivers_.claim_front()) others.add(*r);
         while (sender* const s = senders_.claim_front()) {
             *s->refused = true;
