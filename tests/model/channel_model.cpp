@@ -266,8 +266,8 @@ struct closing : model::test<closing, 3> {
 };
 
 // The receiver destroys the channel as soon as it has the only item.
-template <int Capacity>
-struct destroying : model::test<destroying<Capacity>, 2> {
+template <int Capacity, way How>
+struct destroying : model::test<destroying<Capacity, How>, 2> {
     ring* c = nullptr;
     plain<int> value;
 
@@ -275,12 +275,44 @@ struct destroying : model::test<destroying<Capacity>, 2> {
     void thread(unsigned index) {
         if (index == 0) {
             value.write(1);
-            send(*c, &value);
+            send(*c, &value, How);
             return;
         }
         model::require(receive(*c)->read() == 1, "an item was seen before it was written");
         delete c;
     }
+};
+
+// The receiver destroys the channel as soon as it knows that it was closed.
+struct destroying_closed : model::test<destroying_closed, 2> {
+    ring* c = nullptr;
+
+    void before() { c = new ring(1); }
+    void thread(unsigned index) {
+        if (index == 0) return c->close();
+        std::optional<item> place;
+        while (!c->try_receive(place)) spin_hint();
+        delete c;
+    }
+};
+
+// A thread that has sent an item finds one, although another sender has claimed the place before.
+struct own_item : model::test<own_item, 2> {
+    ring* c = nullptr;
+    plain<int> values[2];
+
+    void before() { c = new ring(2); }
+    void thread(unsigned index) {
+        values[index].write(1);
+        item i = &values[index];
+        model::require(c->try_send(i) == send_outcome::sent, "a free slot was refused");
+        std::optional<item> place;
+        model::require(c->try_receive(place) && place, "no item was found behind one's own");
+        model::require((*place)->read() == 1, "an item was seen before it was written");
+        i = &values[index];
+        model::require(c->try_send(i) == send_outcome::sent, "an empty slot was refused");
+    }
+    void after() { delete c; }
 };
 
 // An item whose moves touch a cell of the memory that it lies in. The checker sees a race on memory
@@ -393,13 +425,17 @@ int main() {
     report.holds<leaving>("a receiver gets its item although another one leaves", {50'000});
     report.holds<closing>("a close loses nothing that was sent", {100'000});
     report.holds<slot_reuse>("a slot is used again when its item has left it", {50'000});
-    report.holds<destroying<0>>("a receiver may destroy a rendezvous", {50'000});
-    report.holds<destroying<1>>("a receiver may destroy a channel with slots", {50'000});
+    report.holds<own_item>("a thread that has sent finds an item", {50'000});
+    report.holds<destroying<0, tries_first>>("a receiver may destroy a rendezvous", {50'000});
+    report.holds<destroying<1, tries_first>>("a receiver may destroy a ring", {50'000});
+    report.holds<destroying<1, only_waits>>("the same if the sender was inside", {50'000});
+    report.holds<destroying_closed>("a receiver may destroy a closed ring", {50'000});
     report.holds<without_waiting_senders>("a oneshot's value has one owner", {50'000});
     report.holds<destroying_single>("a receiver may destroy a oneshot", {50'000});
     report.dies_weakened<in_order<1, tries_first>>(ring_header, "channel.filled", {20'000});
     report.dies_weakened<slot_reuse>(ring_header, "channel.emptied", {20'000});
-    report.dies_weakened<closing>(ring_header, "channel.closed", {50'000});
+    report.dies_weakened<own_item>(ring_header, "channel.head", {20'000});
+    report.dies_weakened<own_item>(ring_header, "channel.tail", {20'000});
     report.dies_weakened<in_order<1, only_waits>>(lock_header, "queue_lock.left", {20'000});
     report.dies_weakened<destroying_single>(lock_header, "queue_lock.left", {20'000});
     report.dies_planted<in_order<1, tries_first>>("channel.wait_in_silence", {20'000});
@@ -408,7 +444,8 @@ int main() {
     report.dies_planted<leaving>("channel.settle_with_waiters", {50'000});
     report.dies_planted<in_order<1, tries_first>>("channel.forget_item_of_sender", {20'000});
     report.dies_planted<closing>("channel.close_forgets_waiters", {20'000});
-    report.dies_planted<destroying<1>>("channel.look_after_fill", {20'000});
+    report.dies_planted<destroying<1, tries_first>>("channel.look_after_fill", {20'000});
+    report.dies_planted<destroying<1, only_waits>>("channel.fill_with_fast_head", {20'000});
     report.dies_planted<destroying_single>("channel.look_after_unlock", {20'000});
     return report.finish();
 }

@@ -1,6 +1,6 @@
 // ring_core: the slots of a bounded channel, and its two queues; one locked instruction per item.
 #pragma once
-// Two words, each on its own line: `tail` is where the next item goes, `head` where the oldest one
+// Two words, on lines of their own: `tail` is where the next item goes, `head` where the oldest one
 // is. A place counts slots in its low part and laps above. Each slot has a stamp, which says for
 // which place it is free or full:
 //
@@ -21,10 +21,15 @@
 //                    the item of the oldest sender in
 //
 // While a word is slow, only a thread inside the lock changes it. `slow` may be set without a
-// waiter, after an operation that did not wait in the end; the next thread inside clears it.
+// waiter: after an operation that did not wait in the end, and at the head after a sender has sent
+// from inside the lock. The next thread inside clears it.
 //
-// A thread inside may find a place that is claimed by a thread that has not stored the stamp yet.
-// It waits until it has: for a move of T, or until a preempted thread goes on.
+// The receiver of the last item may destroy the channel. So a sender's last access is the stamp, or
+// the exchange that leaves the lock; and a receiver that finds the channel closed enters the lock.
+//
+// A thread may find a place that is claimed by a thread that has not stored the stamp yet. It waits
+// until it has: for a move of T, or until a preempted thread goes on. Otherwise a try_receive()
+// could miss an item that this thread has sent itself, behind the claimed place.
 //
 // With capacity 0 there is no slot, and both words are always slow: a receiver takes the item from
 // the sender itself.
@@ -90,36 +95,47 @@ public:
 
     // Sends without waiting. Moves from `item` only if the result is `sent`.
     send_outcome try_send(T& item) noexcept {
-        std::uint64_t tail = tail_.load(relaxed);
-        while ((tail & (slow | closed)) == 0) {
+        // edge channel.tail (acquire): what its movers did at `head` before
+        std::uint64_t tail = tail_.load(acquire);
+        for (unsigned tries = 1; (tail & (slow | closed)) == 0;) {
             slot& s = slot_of(tail);
             // edge channel.emptied (acquire): the slot is empty
             if (s.stamp.load(acquire) == tail) {
-                if (tail_.compare_exchange_weak(tail, after(tail), relaxed, relaxed)) {
+                // edge channel.tail (acq_rel): what this thread did at `head` before
+                if (tail_.compare_exchange_weak(tail, after(tail), acq_rel, acquire)) {
                     fill(s, tail, item);
                     return send_outcome::sent;
                 }
             } else {
-                const std::uint64_t was = std::exchange(tail, tail_.load(relaxed));
-                if (was == tail) return send_outcome::full;
+                if (is_full_at(tail)) return send_outcome::full;
+                wait_a_little(tries++);      // a receiver is emptying the slot, or `tail` was old
+                tail = tail_.load(acquire);  // edge channel.tail (acquire): as above
             }
         }
         return send_inside(tail, item);
     }
     // Receives without waiting. Returns true if it moved an item into `place`, or if none can come.
     bool try_receive(std::optional<T>& place) noexcept {
-        std::uint64_t head = head_.load(relaxed);
-        while ((head & slow) == 0) {
+        // edge channel.head (acquire): what its movers did at `tail` before
+        std::uint64_t head = head_.load(acquire);
+        for (unsigned tries = 1; (head & slow) == 0;) {
             slot& s = slot_of(head);
             // edge channel.filled (acquire): the item
             if (s.stamp.load(acquire) == (head | full)) {
-                if (head_.compare_exchange_weak(head, after(head), relaxed, relaxed)) {
+                // edge channel.head (acq_rel): what this thread did at `tail` before
+                if (head_.compare_exchange_weak(head, after(head), acq_rel, acquire)) {
                     empty(s, head, place);
                     return true;
                 }
             } else {
-                const std::uint64_t was = std::exchange(head, head_.load(relaxed));
-                if (was == head) return is_drained(head);
+                const std::uint64_t tail = tail_.load(relaxed);
+                if (place_of(tail) == head) {
+                    // The thread that closes must have left the lock before this one says so.
+                    if ((tail & closed) != 0) break;
+                    return false;
+                }
+                wait_a_little(tries++);      // a sender is filling the slot, or `head` was old
+                head = head_.load(acquire);  // edge channel.head (acquire): as above
             }
         }
         return receive_inside(place);
@@ -145,7 +161,8 @@ public:
             return send_outcome::sent;
         }
         if (!push(item)) return send_outcome::full;
-        settle();
+        // `head` stays slow until a receiver has been inside.
+        if (senders_.empty() && receivers_.empty()) make_fast(tail_);
         return send_outcome::sent;
     }
     bool take(std::optional<T>& place, granted_waiters& others) noexcept {
@@ -215,19 +232,12 @@ private:
         // edge channel.emptied (release): the slot is empty
         s.stamp.store(place + lap_, release);
     }
-    // Returns true if the channel is closed and nothing is left, or on its way, at `head`.
-    bool is_drained(std::uint64_t head) const noexcept {
-        // edge channel.closed (acquire): what was done before the close
-        return tail_.load(acquire) == (head | closed);
-    }
-    // Returns true if the slot of a slow `tail` is taken, so that a sender must wait.
-    bool is_full_at(std::uint64_t tail) noexcept {
-        if (end_ == 0 || (tail & closed) != 0) return false;
-        const std::uint64_t place = place_of(tail);
-        return slot_of(place).stamp.load(relaxed) != place && tail_.load(relaxed) == tail;
+    // Returns true if every slot below `tail` is claimed by a sender and by no receiver.
+    bool is_full_at(std::uint64_t tail) const noexcept {
+        return place_of(head_.load(relaxed)) + lap_ == place_of(tail);
     }
     [[gnu::noinline]] send_outcome send_inside(std::uint64_t tail, T& item) noexcept {
-        if (is_full_at(tail)) return send_outcome::full;
+        if (end_ != 0 && (tail & closed) == 0 && is_full_at(tail)) return send_outcome::full;
         granted_waiters others;
         lock_.lock();
         const send_outcome outcome = offer(item, others);
@@ -247,18 +257,20 @@ private:
     bool push(T& item) noexcept {
         if (end_ == 0) return false;
         for (unsigned tries = 1;; wait_a_little(tries++)) {
-            std::uint64_t tail = tail_.load(relaxed);
+            // edge channel.tail (acquire): what its movers did at `head` before
+            const std::uint64_t tail = tail_.load(acquire);
             const std::uint64_t place = place_of(tail);
             slot& s = slot_of(place);
             // edge channel.emptied (acquire): the slot is empty
             if (s.stamp.load(acquire) == place) {
                 if (!move_on(tail_, tail)) continue;
+                keep_receivers_out();
                 fill(s, place, item);
                 return true;
             }
             // Only then no other sender claims the slot that a receiver empties.
             if (!planted("channel.tail_stays_fast") && !make_slow(tail_, tail)) continue;
-            std::uint64_t head = head_.load(relaxed);
+            const std::uint64_t head = head_.load(relaxed);
             if (place_of(head) + lap_ != place) continue;  // a receiver is emptying the slot
             if (planted("channel.head_stays_fast") || make_slow(head_, head)) return false;
         }
@@ -267,7 +279,8 @@ private:
     // an item if none can come.
     bool pop(std::optional<T>& into) noexcept {
         for (unsigned tries = 1;; wait_a_little(tries++)) {
-            std::uint64_t head = head_.load(relaxed);
+            // edge channel.head (acquire): what its movers did at `tail` before
+            const std::uint64_t head = head_.load(acquire);
             const std::uint64_t place = place_of(head);
             slot& s = slot_of(place);
             // edge channel.filled (acquire): the item
@@ -276,8 +289,7 @@ private:
                 empty(s, place, into);
                 return true;
             }
-            // edge channel.closed (acquire): what was done before the close
-            std::uint64_t tail = tail_.load(acquire);
+            const std::uint64_t tail = tail_.load(relaxed);
             if (place_of(tail) != place) continue;  // a sender is filling the slot
             if ((tail & closed) != 0) return true;
             if (planted("channel.wait_in_silence") || make_slow(tail_, tail)) return false;
@@ -286,8 +298,10 @@ private:
     // Claims the place of `word`. While the word is slow, no other thread changes it.
     bool move_on(atomic<std::uint64_t>& word, std::uint64_t seen) noexcept {
         const std::uint64_t next = after(place_of(seen)) | (seen & (slow | closed));
-        if ((seen & slow) == 0) return word.compare_exchange_strong(seen, next, relaxed, relaxed);
-        word.store(next, relaxed);
+        // edge channel.tail (acq_rel), edge channel.head (acq_rel): what this thread did before
+        if ((seen & slow) == 0) return word.compare_exchange_strong(seen, next, acq_rel, relaxed);
+        // edge channel.tail (release), edge channel.head (release): the same
+        word.store(next, release);
         return true;
     }
     static bool make_slow(atomic<std::uint64_t>& word, std::uint64_t seen) noexcept {
@@ -295,8 +309,16 @@ private:
         return word.compare_exchange_strong(seen, seen | slow, relaxed, relaxed);
     }
     static void make_fast(atomic<std::uint64_t>& word) noexcept {
-        const std::uint64_t seen = word.load(relaxed);
-        if ((seen & slow) != 0) word.store(seen & ~slow, relaxed);
+        // edge channel.tail (acquire), edge channel.head (acquire): what the last mover did before
+        const std::uint64_t seen = word.load(acquire);
+        // edge channel.tail (release), edge channel.head (release): passes it on
+        if ((seen & slow) != 0) word.store(seen & ~slow, release);
+    }
+    // Inside the lock: a receiver that gets the item may destroy the channel, so it must wait until
+    // the sender has left.
+    void keep_receivers_out() noexcept {
+        if (planted("channel.fill_with_fast_head")) return;
+        while (!make_slow(head_, head_.load(relaxed))) spin_hint();
     }
     // Inside the lock: lets threads pass again if nothing waits.
     void settle() noexcept {
@@ -308,8 +330,7 @@ private:
     }
     // Closes: waiting receivers have nothing to wait for, and the items of waiting senders stay.
     void end(granted_waiters& others) noexcept {
-        // edge channel.closed (release): what was done before the close
-        tail_.fetch_or(closed, release);
+        tail_.fetch_or(closed, relaxed);
         if (planted("channel.close_forgets_waiters")) return;
         while (receiver* const r = receivers_.claim_front()) others.add(*r);
         while (sender* const s = senders_.claim_front()) {
@@ -326,12 +347,18 @@ private:
         return true;
     }
 
-    alignas(line_bytes) atomic<std::uint64_t> tail_;
-    alignas(line_bytes) atomic<std::uint64_t> head_;
-    alignas(line_bytes) const std::unique_ptr<slot[]> slots_;
+    // Apart without an alignment: a channel may lie in the frame of a coroutine, for which g++ 12
+    // allocates memory that is aligned to 16 bytes only.
+    using apart = char[line_bytes];
+    atomic<std::uint64_t> tail_;
+    [[maybe_unused]] apart behind_tail_;
+    atomic<std::uint64_t> head_;
+    [[maybe_unused]] apart behind_head_;
+    const std::unique_ptr<slot[]> slots_;
     const std::uint64_t end_;  // the capacity, in units
     const std::uint64_t lap_;  // from a place to the same slot in the next lap
-    alignas(line_bytes) queue_lock lock_{0};
+    [[maybe_unused]] apart behind_lap_;
+    queue_lock lock_{0};
     waiter_queue<sender> senders_;
     waiter_queue<receiver> receivers_;
 };
