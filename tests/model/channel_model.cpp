@@ -1,18 +1,23 @@
-// The model of a channel: senders, receivers, a close, and waiters that give up. Each item has one
-// owner, and a thread that is granted its last item may destroy the channel.
+// The model of the channels with several senders: those of a bounded one, which claim places of a
+// ring, and those of a oneshot or an unbounded one, which never wait. Receivers, a close, and
+// waiters that give up. Each item has one owner, and a thread that is granted its last item may
+// destroy the channel.
 #include "model.hpp"
 
 #include <coppice/sync/internal/channel_core.hpp>
-#include <coppice/sync/internal/item_ring.hpp>
+#include <coppice/sync/internal/ring_core.hpp>
+#include <coppice/sync/internal/single_item.hpp>
 
 namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
 constexpr const char* lock_header = "include/coppice/sync/internal/queue_lock.hpp";
+constexpr const char* ring_header = "include/coppice/sync/internal/ring_core.hpp";
 
 using item = plain<int>*;  // written before it is sent, read after it was received
-using core = channel_core<item, item_ring<item>>;
+using ring = ring_core<item>;
+using single = channel_core<item, single_item<item>>;
 
 // A waiter whose thread spins until another thread grants it.
 template <class Base>
@@ -29,9 +34,16 @@ struct spinning : Base {
     atomic<int> done{0};
 };
 
-// Returns true if the item was sent; false: the channel is closed.
-bool send(core& c, item i) {
-    spinning<core::sender> w;
+// How a thread begins, and if it gives up when nothing was granted at once.
+enum class way { tries_first, only_waits, gives_up };
+
+// Returns true if the item was sent; false: the channel is closed, or the sender gave up.
+bool send(ring& c, item i, way how = way::tries_first) {
+    if (how == way::tries_first) {
+        const send_outcome tried = c.try_send(i);
+        if (tried != send_outcome::full) return tried == send_outcome::sent;
+    }
+    spinning<ring::sender> w;
     bool refused = false;
     granted_waiters others;
     c.queue().lock();
@@ -44,64 +56,57 @@ bool send(core& c, item i) {
     c.queue().unlock();
     others.call_all();
     if (outcome != send_outcome::full) return outcome == send_outcome::sent;
-    w.wait();
-    return !refused;
-}
-
-// Returns the item, or nullptr if the channel is closed and drained.
-item receive(core& c) {
-    spinning<core::receiver> w;
-    std::optional<item> place;
-    granted_waiters others;
-    c.queue().lock();
-    const bool done = c.take(place, others);
-    if (!done) {
-        w.place = &place;
-        c.link(w);
-    }
-    c.queue().unlock();
-    others.call_all();
-    if (!done) w.wait();
-    return place.value_or(nullptr);
-}
-
-// Waits, and gives up at once if nothing was granted meanwhile. Returns the item, or nullptr.
-item receive_or_give_up(core& c) {
-    spinning<core::receiver> w;
-    std::optional<item> place;
-    granted_waiters others;
-    c.queue().lock();
-    const bool done = c.take(place, others);
-    if (!done) {
-        w.place = &place;
-        c.link(w);
-    }
-    c.queue().unlock();
-    others.call_all();
-    if (!done) {
+    if (how == way::gives_up) {
         c.queue().lock();
         const bool is_linked = w.linked();
         if (is_linked) c.unlink(w);
         c.queue().unlock();
-        if (!is_linked) w.wait();
+        if (is_linked) return false;
     }
+    w.wait();
+    return !refused;
+}
+
+// Returns the item, or nullptr if the channel is closed and drained, or if the receiver gave up.
+template <class Core>
+item receive(Core& c, way how = way::tries_first) {
+    std::optional<item> place;
+    if (how == way::tries_first && c.try_receive(place)) return place.value_or(nullptr);
+    spinning<typename Core::receiver> w;
+    granted_waiters others;
+    c.queue().lock();
+    const bool done = c.take(place, others);
+    if (!done) {
+        w.place = &place;
+        c.link(w);
+    }
+    c.queue().unlock();
+    others.call_all();
+    if (!done && how == way::gives_up) {
+        c.queue().lock();
+        const bool is_linked = w.linked();
+        if (is_linked) c.unlink(w);
+        c.queue().unlock();
+        if (is_linked) return place.value_or(nullptr);
+    }
+    if (!done) w.wait();
     return place.value_or(nullptr);
 }
 
-// Two items through one slot, or none, in order.
-template <int Capacity>
-struct in_order : model::test<in_order<Capacity>, 2> {
-    core* c = nullptr;
+// Three items through one slot, or none, in order.
+template <int Capacity, way How>
+struct in_order : model::test<in_order<Capacity, How>, 2> {
+    ring* c = nullptr;
     plain<int> values[3];
 
-    void before() { c = new core(Capacity); }
+    void before() { c = new ring(Capacity); }
     void thread(unsigned index) {
         for (int i = 0; i != 3; ++i) {
             if (index == 0) {
                 values[i].write(i);
-                model::require(send(*c, &values[i]), "an open channel refused an item");
+                model::require(send(*c, &values[i], How), "an open channel refused an item");
             } else {
-                const item got = receive(*c);
+                const item got = receive(*c, How);
                 model::require(got == &values[i], "items came out of order");
                 model::require(got->read() == i, "an item was seen before it was written");
             }
@@ -110,25 +115,272 @@ struct in_order : model::test<in_order<Capacity>, 2> {
     void after() { delete c; }
 };
 
-// A receiver that gives up races a sender and a second receiver. One item, one owner.
-struct giving_up : model::test<giving_up, 3> {
-    core* c = nullptr;
-    plain<int> value;
-    int owners = 0;
+// Two senders fill one slot with two items each, and a receiver takes them all; in the order of
+// each sender. A sender that comes while another one waits must not overtake it.
+struct two_senders : model::test<two_senders, 3> {
+    ring* c = nullptr;
+    plain<int> values[4];
 
-    void before() { c = new core(1); }
+    void before() { c = new ring(1); }
     void thread(unsigned index) {
-        if (index == 0) {
-            value.write(1);
-            item i = &value;
-            model::require(c->try_send(i) == send_outcome::sent, "a free slot was refused");
+        if (index != 2) {
+            for (unsigned i = 0; i != 2; ++i) {
+                plain<int>& value = values[2 * index + i];
+                value.write(1);
+                model::require(send(*c, &value), "an open channel refused an item");
+            }
             return;
         }
-        const item got = index == 1 ? receive_or_give_up(*c) : [this] {
+        unsigned next[2] = {0, 0};
+        for (int n = 0; n != 4; ++n) {
+            const item got = receive(*c);
+            model::require(got != nullptr, "an item was lost");
+            model::require(got->read() == 1, "an item was seen before it was written");
+            const auto at = static_cast<unsigned>(got - values);
+            model::require(next[at / 2]++ == at % 2, "items of a sender came out of order");
+        }
+    }
+    void after() {
+        model::require(c->size() == 0, "an item is left");
+        delete c;
+    }
+};
+
+// Two receivers take two items each of two slots.
+struct two_receivers : model::test<two_receivers, 3> {
+    ring* c = nullptr;
+    plain<int> values[3];
+    plain<int> taken[3];
+
+    void before() { c = new ring(2); }
+    void thread(unsigned index) {
+        if (index == 2) {
+            for (plain<int>& value : values) {
+                value.write(1);
+                model::require(send(*c, &value), "an open channel refused an item");
+            }
+            return;
+        }
+        const unsigned count = index == 0 ? 2 : 1;
+        for (unsigned n = 0; n != count; ++n) {
+            const item got = receive(*c);
+            model::require(got != nullptr, "an item was lost");
+            model::require(got->read() == 1, "an item was seen before it was written");
+            taken[got - values].write(1);  // a race if two have it
+        }
+    }
+    void after() { delete c; }
+};
+
+// A receiver and a sender that give up race the others. One item, one owner.
+struct giving_up : model::test<giving_up, 3> {
+    ring* c = nullptr;
+    plain<int> values[2];
+    int sent = 0;
+    int owners = 0;
+
+    void before() { c = new ring(1); }
+    void thread(unsigned index) {
+        if (index == 0) {
+            for (plain<int>& value : values) {
+                value.write(1);
+                if (send(*c, &value, way::gives_up)) ++sent;
+            }
+            return;
+        }
+        const item got = index == 1 ? receive(*c, way::gives_up) : [this] {
             std::optional<item> place;
             c->try_receive(place);
             return place.value_or(nullptr);
         }();
+        if (got == nullptr) return;
+        model::require(got->read() == 1, "an item was seen before it was written");
+        ++owners;
+    }
+    void after() {
+        for (std::optional<item> left; c->try_receive(left), left; left.reset()) ++owners;
+        model::require(owners == sent, "an item has not exactly one owner");
+        delete c;
+    }
+};
+
+// Of two receivers, one gives up, and the other one waits for its item.
+struct leaving : model::test<leaving, 3> {
+    ring* c = nullptr;
+    plain<int> values[2];
+    int owners = 0;
+
+    void before() { c = new ring(2); }
+    void thread(unsigned index) {
+        if (index == 0) {
+            for (plain<int>& value : values) {
+                value.write(1);
+                model::require(send(*c, &value), "an open channel refused an item");
+            }
+            return;
+        }
+        const item got = receive(*c, index == 1 ? way::gives_up : way::only_waits);
+        if (got == nullptr) return model::require(index == 1, "a receiver got nothing");
+        model::require(got->read() == 1, "an item was seen before it was written");
+        ++owners;
+    }
+    void after() {
+        for (std::optional<item> left; c->try_receive(left), left; left.reset()) ++owners;
+        model::require(owners == 2, "an item has not exactly one owner");
+        delete c;
+    }
+};
+
+// A close races a sender that may wait and a receiver. What was sent is received or still there.
+struct closing : model::test<closing, 3> {
+    ring* c = nullptr;
+    plain<int> values[2];
+    plain<int> before_close;
+    int sent = 0;
+    int received = 0;
+
+    void before() { c = new ring(1); }
+    void thread(unsigned index) {
+        if (index == 0) {
+            for (plain<int>& value : values) {
+                value.write(1);
+                if (send(*c, &value)) ++sent;
+            }
+        } else if (index == 1) {
+            for (;;) {
+                const item got = receive(*c);
+                if (got == nullptr) break;
+                model::require(got->read() == 1, "an item was seen before it was written");
+                ++received;
+            }
+            model::require(before_close.read() == 1, "the close was seen before what precedes it");
+        } else {
+            before_close.write(1);
+            c->close();
+        }
+    }
+    void after() {
+        model::require(sent == received, "what was sent was not received");
+        delete c;
+    }
+};
+
+// The receiver destroys the channel as soon as it has the only item.
+template <int Capacity, way How>
+struct destroying : model::test<destroying<Capacity, How>, 2> {
+    ring* c = nullptr;
+    plain<int> value;
+
+    void before() { c = new ring(Capacity); }
+    void thread(unsigned index) {
+        if (index == 0) {
+            value.write(1);
+            send(*c, &value, How);
+            return;
+        }
+        model::require(receive(*c)->read() == 1, "an item was seen before it was written");
+        delete c;
+    }
+};
+
+// The receiver destroys the channel as soon as it knows that it was closed.
+struct destroying_closed : model::test<destroying_closed, 2> {
+    ring* c = nullptr;
+
+    void before() { c = new ring(1); }
+    void thread(unsigned index) {
+        if (index == 0) return c->close();
+        std::optional<item> place;
+        while (!c->try_receive(place)) spin_hint();
+        delete c;
+    }
+};
+
+// A thread that has sent an item finds one, although another sender has claimed the place before.
+struct own_item : model::test<own_item, 2> {
+    ring* c = nullptr;
+    plain<int> values[2];
+
+    void before() { c = new ring(2); }
+    void thread(unsigned index) {
+        values[index].write(1);
+        item i = &values[index];
+        model::require(c->try_send(i) == send_outcome::sent, "a free slot was refused");
+        std::optional<item> place;
+        model::require(c->try_receive(place) && place, "no item was found behind one's own");
+        model::require((*place)->read() == 1, "an item was seen before it was written");
+        i = &values[index];
+        model::require(c->try_send(i) == send_outcome::sent, "an empty slot was refused");
+    }
+    void after() { delete c; }
+};
+
+// An item whose moves touch a cell of the memory that it lies in. The checker sees a race on memory
+// that is used again only if the memory itself is one of its variables.
+struct cells {
+    static constexpr int count_max = 32;
+    static cells*& current() {
+        static cells* table = nullptr;
+        return table;
+    }
+    void touch(const void* address) {
+        for (int i = 0; i != count_max; ++i) {
+            if (addresses[i] == nullptr) addresses[i] = address;
+            if (addresses[i] == address) return all[i].write(1);
+        }
+        model::require(false, "items lie in more places than cells holds");
+    }
+    const void* addresses[count_max]{};
+    plain<int> all[count_max];
+};
+struct tracked {
+    explicit tracked(int n) : number(n) { cells::current()->touch(this); }
+    tracked(tracked&& other) noexcept : number(other.number) {
+        cells::current()->touch(&other);
+        cells::current()->touch(this);
+    }
+    ~tracked() { cells::current()->touch(this); }
+    int number;
+};
+
+struct slot_reuse : model::test<slot_reuse, 2> {
+    cells places;
+    ring_core<tracked>* c = nullptr;
+
+    void before() {
+        cells::current() = &places;
+        c = new ring_core<tracked>(1);
+    }
+    void thread(unsigned index) {
+        for (int i = 0; i != 3; ++i) {
+            if (index == 0) {
+                tracked sent(i);
+                while (c->try_send(sent) != send_outcome::sent) spin_hint();
+            } else {
+                std::optional<tracked> got;
+                while (!c->try_receive(got)) spin_hint();
+                model::require(got->number == i, "items came out of order");
+            }
+        }
+    }
+    void after() { delete c; }
+};
+
+// One sender that never waits, and two receivers, of which one gives up; then a close.
+struct without_waiting_senders : model::test<without_waiting_senders, 3> {
+    single* c = nullptr;
+    plain<int> value;
+    int owners = 0;
+
+    void before() { c = new single; }
+    void thread(unsigned index) {
+        if (index == 0) {
+            value.write(1);
+            item i = &value;
+            model::require(c->send_last(i), "a free slot was refused");
+            return;
+        }
+        const item got = receive(*c, index == 1 ? way::gives_up : way::tries_first);
         if (got == nullptr) return;
         model::require(got->read() == 1, "an item was seen before it was written");
         ++owners;
@@ -141,53 +393,16 @@ struct giving_up : model::test<giving_up, 3> {
         delete c;
     }
 };
-
-// A close races a sender that may wait and a receiver. What was sent is received or still there.
-struct closing : model::test<closing, 3> {
-    core* c = nullptr;
-    plain<int> values[2];
-    int sent = 0;
-    int received = 0;
-
-    void before() { c = new core(1); }
-    void thread(unsigned index) {
-        if (index == 0) {
-            for (plain<int>& value : values) {
-                value.write(1);
-                if (send(*c, &value)) ++sent;
-            }
-        } else if (index == 1) {
-            if (const item got = receive(*c)) {
-                model::require(got->read() == 1, "an item was seen before it was written");
-                ++received;
-            }
-        } else {
-            c->close();
-        }
-    }
-    void after() {
-        for (std::optional<item> left; c->try_receive(left) && left; left.reset()) ++received;
-        model::require(sent == received, "what was sent was not received");
-        delete c;
-    }
-};
-
-// The receiver destroys the channel as soon as it has the only item.
-template <int Capacity>
-struct destroying : model::test<destroying<Capacity>, 2> {
-    core* c = nullptr;
+struct destroying_single : model::test<destroying_single, 2> {
+    single* c = nullptr;
     plain<int> value;
 
-    void before() { c = new core(Capacity); }
+    void before() { c = new single; }
     void thread(unsigned index) {
         if (index == 0) {
             value.write(1);
-            if (Capacity == 0) {
-                send(*c, &value);
-            } else {
-                item i = &value;
-                c->try_send(i);
-            }
+            item i = &value;
+            c->try_send(i);
             return;
         }
         model::require(receive(*c)->read() == 1, "an item was seen before it was written");
@@ -198,17 +413,39 @@ struct destroying : model::test<destroying<Capacity>, 2> {
 }  // namespace
 
 int main() {
+    using way::only_waits;
+    using way::tries_first;
     model::report report("channel");
-    report.holds<in_order<0>>("a rendezvous keeps the order", {50'000});
-    report.holds<in_order<1>>("one slot keeps the order", {50'000});
-    report.holds<giving_up>("an item has one owner although a receiver gives up", {100'000});
+    report.holds<in_order<0, tries_first>>("a rendezvous keeps the order", {50'000});
+    report.holds<in_order<1, tries_first>>("one slot keeps the order", {50'000});
+    report.holds<in_order<1, only_waits>>("one slot keeps the order of waits", {50'000});
+    report.holds<two_senders>("two senders keep their orders", {100'000});
+    report.holds<two_receivers>("two receivers share items", {100'000});
+    report.holds<giving_up>("an item has one owner although waiters give up", {100'000});
+    report.holds<leaving>("a receiver gets its item although another one leaves", {50'000});
     report.holds<closing>("a close loses nothing that was sent", {100'000});
-    report.holds<destroying<0>>("a receiver may destroy a rendezvous", {50'000});
-    report.holds<destroying<1>>("a receiver may destroy a channel with slots", {50'000});
-    report.dies_weakened<in_order<1>>(lock_header, "queue_lock.left", {20'000});
-    report.dies_weakened<destroying<1>>(lock_header, "queue_lock.left", {20'000});
-    report.dies_planted<in_order<1>>("channel.keep_item_of_sender", {20'000});
+    report.holds<slot_reuse>("a slot is used again when its item has left it", {50'000});
+    report.holds<own_item>("a thread that has sent finds an item", {50'000});
+    report.holds<destroying<0, tries_first>>("a receiver may destroy a rendezvous", {50'000});
+    report.holds<destroying<1, tries_first>>("a receiver may destroy a ring", {50'000});
+    report.holds<destroying<1, only_waits>>("the same if the sender was inside", {50'000});
+    report.holds<destroying_closed>("a receiver may destroy a closed ring", {50'000});
+    report.holds<without_waiting_senders>("a oneshot's value has one owner", {50'000});
+    report.holds<destroying_single>("a receiver may destroy a oneshot", {50'000});
+    report.dies_weakened<in_order<1, tries_first>>(ring_header, "channel.filled", {20'000});
+    report.dies_weakened<slot_reuse>(ring_header, "channel.emptied", {20'000});
+    report.dies_weakened<own_item>(ring_header, "channel.head", {20'000});
+    report.dies_weakened<own_item>(ring_header, "channel.tail", {20'000});
+    report.dies_weakened<in_order<1, only_waits>>(lock_header, "queue_lock.left", {20'000});
+    report.dies_weakened<destroying_single>(lock_header, "queue_lock.left", {20'000});
+    report.dies_planted<in_order<1, tries_first>>("channel.wait_in_silence", {20'000});
+    report.dies_planted<in_order<1, tries_first>>("channel.head_stays_fast", {20'000});
+    report.dies_planted<two_senders>("channel.tail_stays_fast", {50'000});
+    report.dies_planted<leaving>("channel.settle_with_waiters", {50'000});
+    report.dies_planted<in_order<1, tries_first>>("channel.forget_item_of_sender", {20'000});
     report.dies_planted<closing>("channel.close_forgets_waiters", {20'000});
-    report.dies_planted<destroying<1>>("channel.look_after_unlock", {20'000});
+    report.dies_planted<destroying<1, tries_first>>("channel.look_after_fill", {20'000});
+    report.dies_planted<destroying<1, only_waits>>("channel.fill_with_fast_head", {20'000});
+    report.dies_planted<destroying_single>("channel.look_after_unlock", {20'000});
     return report.finish();
 }

@@ -2,8 +2,8 @@
 // ends once, what one sends another receives, and the last to end destroys all objects.
 #include "sync_model.hpp"
 
-#include <coppice/sync/internal/channel_core.hpp>
 #include <coppice/sync/internal/joined_select.hpp>
+#include <coppice/sync/internal/ring_core.hpp>
 #include <coppice/sync/internal/select_branches.hpp>
 #include <coppice/sync/internal/select_core.hpp>
 #include <coppice/token/use_await.hpp>
@@ -18,24 +18,9 @@ using namespace coppice::internal;
 constexpr const char* lock_header = "include/coppice/sync/internal/queue_lock.hpp";
 constexpr const char* joined_header = "include/coppice/sync/internal/joined_select.hpp";
 
-// The slots of a rendezvous, and of a channel with one slot.
-struct no_slots {
-    static std::size_t capacity() noexcept { return 0; }
-    static std::size_t size() noexcept { return 0; }
-    static bool empty() noexcept { return true; }
-    static bool full() noexcept { return true; }
-    void push(int) noexcept {}
-    void pop(std::optional<int>&) noexcept {}
-};
-struct one_slot {
-    static std::size_t capacity() noexcept { return 1; }
-    std::size_t size() const noexcept { return item ? 1 : 0; }
-    bool empty() const noexcept { return !item; }
-    bool full() const noexcept { return item.has_value(); }
-    void push(int value) noexcept { item = value; }
-    void pop(std::optional<int>& place) noexcept { place = std::exchange(item, std::nullopt); }
-    std::optional<int> item;
-};
+// A rendezvous, and a channel with one slot.
+constexpr std::size_t no_slots = 0;
+constexpr std::size_t one_slot = 1;
 
 // What room_branch takes apart.
 template <class Request>
@@ -49,15 +34,17 @@ struct operand {
     initiation take_initiation() && noexcept { return {std::move(request)}; }
 };
 
-template <class Slots>
-using core = channel_core<int, Slots>;
-template <class Slots>
+template <std::size_t Slots>
+struct core : ring_core<int> {
+    core() : ring_core<int>(Slots) {}
+};
+template <std::size_t Slots>
 using sends = room_branch<send_request<core<Slots>>, use_await_t>;
-template <class Slots>
+template <std::size_t Slots>
 using receives = room_branch<receive_request<core<Slots>>, use_await_t>;
 
 // Two channels, and what was moved through them. The last operation to end destroys both.
-template <class Slots>
+template <std::size_t Slots>
 struct stage {
     manual_lifetime<core<Slots>> place_a;
     manual_lifetime<core<Slots>> place_b;
@@ -87,7 +74,7 @@ struct stage {
 };
 
 // select(x.send(value), y.receive()), in any order of the two. Destroys itself at its end.
-template <class Slots>
+template <std::size_t Slots>
 struct two_branches : lone_select {
     stage<Slots>& on;
     const int value;
@@ -123,7 +110,7 @@ struct two_branches : lone_select {
 
 // Two selects that are each other's partners in both objects. A third thread sends or receives
 // without waiting, and then stops both.
-template <class Slots>
+template <std::size_t Slots>
 struct partners : protocol_model::stop_test<partners<Slots>, 3> {
     stage<Slots> on{3};
     inplace_stop_source stops[2];
@@ -154,7 +141,7 @@ struct partners : protocol_model::stop_test<partners<Slots>, 3> {
 };
 
 // A select that sends to and receives from the same object, and is granted or stopped.
-template <class Slots>
+template <std::size_t Slots>
 struct same_object : protocol_model::stop_test<same_object<Slots>, 3> {
     stage<Slots> on{2};
     inplace_stop_source stop;
@@ -211,7 +198,7 @@ private:
 
 // A select of a receive and of a child. The other threads complete the child, and send and stop.
 struct with_child : protocol_model::stop_test<with_child, 3> {
-    using slots = no_slots;
+    static constexpr std::size_t slots = no_slots;
     struct joined : joined_select {
         with_child& on;
         receives<slots> receive;
@@ -324,7 +311,7 @@ int main() {
     report.dies_planted<partners<no_slots>>("shared_choice.claim_twice");
     report.dies_planted<partners<no_slots>>("select.leave_linked");
     report.dies_planted<partners<no_slots>>("select.link_after_stop", {100'000});
-    report.dies_weakened<partners<one_slot>>(lock_header, "queue_lock.left");
+    report.dies_weakened<partners<no_slots>>(lock_header, "queue_lock.left");
     report.dies_planted<with_child>("shared_choice.claim_twice");
     report.dies_planted<with_child>("select.leave_linked");
     report.dies_planted<with_child>("select.stop_after_arrival", {100'000});

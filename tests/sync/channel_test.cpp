@@ -325,7 +325,7 @@ TEST(channel, destroying_it_while_an_operation_waits_stops_the_process) {
 
 // What a select does with its waiters, without a select.
 TEST(channel, waiters_of_a_select_that_has_ended_are_skipped_and_their_items_stay) {
-    using core = internal::channel_core<int, internal::item_ring<int>>;
+    using core = internal::ring_core<int>;
     const auto granted = [](internal::waiter&) noexcept { ADD_FAILURE() << "it was granted"; };
     internal::shared_choice choice;
     core c(1);

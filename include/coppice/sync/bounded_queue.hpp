@@ -2,7 +2,7 @@
 #pragma once
 
 #include <coppice/sync/internal/channel_core.hpp>
-#include <coppice/sync/internal/item_ring.hpp>
+#include <coppice/sync/internal/ring_core.hpp>
 #include <coppice/sync/internal/queue_sender.hpp>
 #include <coppice/sync/internal/wait_initiation.hpp>
 #include <coppice/token/block.hpp>
@@ -24,7 +24,7 @@ using conqueue_errc = conqueue_status;
 // is unchanged. Source: P0260R20.
 template <class T>
 class bounded_queue : immovable {
-    using core_type = internal::channel_core<T, internal::item_ring<T>>;
+    using core_type = internal::ring_core<T>;
     using push_type = internal::push_request<core_type>;
     using pop_type = internal::receive_request<core_type>;
 

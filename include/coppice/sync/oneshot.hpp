@@ -2,7 +2,7 @@
 #pragma once
 
 #include <coppice/sync/internal/channel_core.hpp>
-#include <coppice/sync/internal/item_ring.hpp>
+#include <coppice/sync/internal/single_item.hpp>
 #include <coppice/sync/internal/wait_initiation.hpp>
 
 #include <optional>

@@ -1,15 +1,10 @@
-// channel_core: the items and the two queues of a channel, under one queue_lock.
+// channel_core: a channel whose senders never wait, under one queue_lock; and the requests of all
+// channels.
 #pragma once
-// The state of the word: the number of items, and whether the channel is closed. These hold
-// whenever no thread is inside, for waiters that can be claimed:
-//
-//   receivers wait   there is no item, and the channel is open
-//   senders wait     every slot is full, and the channel is open
-//
-// A sender gives its item to the oldest receiver, if one waits, else to a slot. A receiver that
-// takes an item out of a slot moves the item of the oldest waiting sender in, and grants that
-// sender. So items keep their order over slots and waiting senders. Without slots, a receiver takes
-// the item from the sender itself: a rendezvous.
+// The state of the word: the number of items, and whether the channel is closed. While a receiver
+// waits that can be claimed, there is no item, and the channel is open. A sender gives its item to
+// the oldest receiver, if one waits, else to a slot. Bounded channels have cores of their own
+// (ring_core.hpp, spsc_core.hpp).
 //
 // A waiter of a select that has ended is taken out of the queue, and nothing is moved for it.
 // Model: tests/model/channel_model.cpp.
@@ -52,7 +47,6 @@ class channel_core : immovable {
 
 public:
     using value_type = T;
-    using sender = channel_sender<T>;
     using receiver = channel_receiver<T>;
     // A thread that blocks spins for a moment, in case the other side comes (blocked_pace.hpp).
     static constexpr bool looks_when_blocked = true;
@@ -108,8 +102,7 @@ public:
 
     queue_lock& queue() noexcept { return lock_; }
 
-    // The functions below require the lock of the queue. A select calls offer() and take() before
-    // it links its waiters, so its branches never meet each other in a rendezvous.
+    // The functions below require the lock of the queue.
     Items& items() noexcept { return items_; }
     send_outcome offer(T& item, granted_waiters& others) noexcept {
         if (closed_) return send_outcome::closed;
@@ -123,55 +116,36 @@ public:
         publish();
         return send_outcome::sent;
     }
-    bool take(std::optional<T>& place, granted_waiters& others) noexcept {
-        const bool from_slot = !items_.empty();
-        if (from_slot) items_.pop(place);
-        if (sender* const s = senders_.claim_front()) {
-            if (from_slot && !planted("channel.keep_item_of_sender")) {
-                items_.push(*s->item);
-            } else {
-                place.emplace(std::move(*s->item));
-            }
-            others.add(*s);
-        } else if (!from_slot) {
-            return closed_;
-        }
+    bool take(std::optional<T>& place, granted_waiters&) noexcept {
+        if (items_.empty()) return closed_;
+        items_.pop(place);
         publish();
         return true;
     }
-    void link(sender& w) noexcept { senders_.push_back(w); }
     void link(receiver& w) noexcept { receivers_.push_back(w); }
-    void unlink(sender& w) noexcept { senders_.erase(w); }
     void unlink(receiver& w) noexcept { receivers_.erase(w); }
 
 private:
     static constexpr std::uint64_t closed_bit = queue_lock::unit;
     static constexpr std::uint64_t item_unit = 2 * queue_lock::unit;
 
-    // Return true if an operation must wait. A rendezvous asks the queues, inside the lock.
-    bool looks_full() const noexcept {
-        return capacity() != 0 && lock_.peek(relaxed) == capacity() * item_unit;
-    }
-    bool looks_empty() const noexcept { return capacity() != 0 && lock_.peek(relaxed) == 0; }
+    // Return true if an operation must wait.
+    bool looks_full() const noexcept { return lock_.peek(relaxed) == capacity() * item_unit; }
+    bool looks_empty() const noexcept { return lock_.peek(relaxed) == 0; }
     void publish() noexcept {
         lock_.set_state(items_.size() * item_unit + (closed_ ? closed_bit : 0));
     }
-    // Closes: waiting receivers have nothing to wait for, and the items of waiting senders stay.
+    // Closes: waiting receivers have nothing to wait for.
     void end(granted_waiters& others) noexcept {
         closed_ = true;
         publish();
         if (planted("channel.close_forgets_waiters")) return;
         while (receiver* const r = receivers_.claim_front()) others.add(*r);
-        while (sender* const s = senders_.claim_front()) {
-            *s->refused = true;
-            others.add(*s);
-        }
     }
 
     queue_lock lock_{0};
     bool closed_ = false;
     Items items_;
-    waiter_queue<sender> senders_;
     waiter_queue<receiver> receivers_;
 };
 
