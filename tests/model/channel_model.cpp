@@ -146,11 +146,10 @@ struct two_senders : model::test<two_senders, 3> {
     }
 };
 
-// Two receivers take two items each of two slots.
+// Two receivers take three items through two slots.
 struct two_receivers : model::test<two_receivers, 3> {
     ring* c = nullptr;
-    plain<int> values[3];
-    plain<int> taken[3];
+    plain<int> values[3], taken[3];
 
     void before() { c = new ring(2); }
     void thread(unsigned index) {
@@ -220,7 +219,7 @@ struct leaving : model::test<leaving, 3> {
             return;
         }
         const item got = receive(*c, index == 1 ? way::gives_up : way::only_waits);
-        if (got == nullptr) return model::require(index == 1, "a receiver got nothing");
+        if (got == nullptr) return model::require(index == 1, "a wait ended with nothing");
         model::require(got->read() == 1, "an item was seen before it was written");
         ++owners;
     }

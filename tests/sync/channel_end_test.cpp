@@ -140,4 +140,56 @@ TEST(channel_end, the_sender_that_was_granted_destroys_a_rendezvous) {
     }
 }
 
+// Lets a sender and a receiver meet in a new channel, `rounds` times; the receiver destroys it.
+template <class Send, class Receive>
+void meet_and_destroy(std::size_t capacity, int rounds, Send send, Receive receive) {
+    internal::atomic<channel<int>*> box{nullptr};
+    std::thread sender([&] {
+        for (int i = 0; i != rounds; ++i) {
+            channel<int>* c = nullptr;
+            while ((c = box.exchange(nullptr, internal::acq_rel)) == nullptr) {
+                internal::thread_yield();
+            }
+            send(*c);
+        }
+    });
+    for (int i = 0; i != rounds; ++i) {
+        auto* const c = new channel<int>(capacity);
+        if (capacity != 0) EXPECT_TRUE(c->try_send(1));
+        box.store(c, internal::release);
+        while (box.load(internal::acquire) != nullptr) internal::thread_yield();
+        for (volatile int spins = i % 64; spins != 0;) spins = spins - 1;
+        receive(*c);
+        delete c;
+    }
+    sender.join();
+}
+
+TEST(channel_end, the_receiver_of_the_last_item_destroys_a_channel_that_its_sender_has_not_left) {
+    for (const std::size_t capacity : {0u, 1u, 2u}) {
+        const int items = capacity == 0 ? 1 : 2;
+        const auto try_all = [items](channel<int>& c) {
+            for (int n = 0; n != items;) n += c.try_receive().has_value() ? 1 : 0;
+        };
+        const auto block_all = [items](channel<int>& c) {
+            for (int n = 0; n != items; ++n) EXPECT_TRUE(c.receive(block).has_value());
+        };
+        const auto send_one = [](channel<int>& c) { c.send(2, block); };
+        meet_and_destroy(capacity, 1000, send_one, try_all);
+        meet_and_destroy(capacity, 1000, send_one, block_all);
+    }
+}
+
+TEST(channel_end, the_receiver_that_sees_the_close_destroys_the_channel) {
+    const auto close = [](channel<int>& c) { c.close(); };
+    meet_and_destroy(2, 1000, close, [](channel<int>& c) {
+        while (c.receive(block)) {
+        }
+    });
+    meet_and_destroy(1, 1000, close, [](channel<int>& c) {
+        EXPECT_TRUE(c.receive(block).has_value());
+        EXPECT_FALSE(c.receive(block).has_value());
+    });
+}
+
 }  // namespace

@@ -222,4 +222,59 @@ TEST(channel_extremes, the_callback_of_the_last_operation_destroys_the_channel) 
     destroyed_by_its_waiter(std::make_unique<tower>(), listen, [](tower& t) { t.channel.close(); });
 }
 
+// Slots are used again lap by lap, whatever their number is, with and without waiting senders.
+TEST(channel_extremes, slots_of_any_number_keep_the_order_over_many_laps) {
+    for (std::size_t capacity = 1; capacity != 10; ++capacity) {
+        channel<std::unique_ptr<int>> c(capacity);
+        int sent = 0, received = 0;
+        const auto receive = [&] {
+            const auto got = c.try_receive();
+            ASSERT_TRUE(got.has_value());
+            EXPECT_EQ(**got, received++);
+        };
+        for (int round = 0; round != 100; ++round) {
+            const int count = round * 7 % (static_cast<int>(capacity) + 3);
+            for (int n = 0; n != count; ++n) {
+                auto item = std::make_unique<int>(sent);
+                const bool has_room = c.size() != capacity;
+                EXPECT_EQ(c.try_send(std::move(item)), has_room);
+                EXPECT_EQ(item == nullptr, has_room);  // else it is untouched
+                if (has_room) {
+                    ++sent;
+                } else {  // waits behind the slots
+                    c.send(std::make_unique<int>(sent++), [](std::error_code) {});
+                    receive();
+                }
+                EXPECT_EQ(c.size(), static_cast<std::size_t>(sent - received));
+            }
+            for (int n = round * 5 % 4; n != 0 && received != sent; --n) receive();
+        }
+        while (received != sent) receive();
+        EXPECT_EQ(c.size(), 0u);
+        EXPECT_FALSE(c.try_receive().has_value());
+    }
+}
+
+TEST(channel_extremes, a_channel_that_ends_destroys_the_items_in_its_slots_and_no_others) {
+    for (std::size_t capacity = 1; capacity != 6; ++capacity) {
+        for (std::size_t first = 0; first != 2 * capacity; ++first) {
+            for (std::size_t left = 0; left <= capacity; ++left) {
+                const auto shared = std::make_shared<int>(1);
+                {
+                    channel<std::shared_ptr<int>> c(capacity);
+                    for (std::size_t n = 0; n != first; ++n) {
+                        EXPECT_TRUE(c.try_send(std::shared_ptr<int>(shared)));
+                        EXPECT_TRUE(c.try_receive().has_value());
+                    }
+                    for (std::size_t n = 0; n != left; ++n) {
+                        EXPECT_TRUE(c.try_send(std::shared_ptr<int>(shared)));
+                    }
+                    EXPECT_EQ(shared.use_count(), static_cast<long>(left) + 1);
+                }
+                EXPECT_EQ(shared.use_count(), 1);
+            }
+        }
+    }
+}
+
 }  // namespace

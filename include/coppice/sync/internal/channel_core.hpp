@@ -1,5 +1,4 @@
-// channel_core: a channel whose senders never wait, under one queue_lock; and the requests of all
-// channels.
+// channel_core: a channel whose senders never wait; and the requests of all channels.
 #pragma once
 // The state of the word: the number of items, and whether the channel is closed. While a receiver
 // waits that can be claimed, there is no item, and the channel is open. A sender gives its item to

@@ -12,8 +12,8 @@
 // item in, and stores the stamp: its last access. A receiver does the same at `head`. So without
 // waiters the two sides share only slots.
 //
-// Waiters are linked inside the queue_lock. Who links one first sets `slow` in a word, by a
-// compare-and-swap that fails if that side has moved since it was seen:
+// Waiters are linked inside the queue_lock. Before a thread links one, it sets `slow` in a word, by
+// a compare-and-swap that fails if that side has moved since it was seen:
 //
 //   receivers wait   `tail` is slow, and the ring is empty: senders enter the lock, and give their
 //                    items to receivers
