@@ -25,13 +25,13 @@ namespace coppice {
 // empty optional. Senders that wait at that moment fail, and their items were not sent.
 //
 // Threads: any. Blocks: never, except for the few instructions that another thread needs to change
-// the queue, or to move an item. Cost: an operation that need not wait is one locked instruction and
-// two moves of T; no allocation after the constructor; a slot takes 8 bytes more than T. T: moving
-// and destroying it must not throw. Its move must not use the same channel. Lifetime: outlives its
-// operations. A receiver that has the last item may destroy it, if no other thread uses it. Misuse:
-// destroying it while an operation waits stops the process. Spins: a thread that waits by `block`
-// looks for some tens of microseconds before it sleeps, if the capacity is less than 64 and such
-// looks paid lately. Source: ours; Go's channels.
+// the queue, or to move an item. Cost: an operation that need not wait is one locked instruction
+// and two moves of T; no allocation after the constructor; a slot takes 8 bytes more than T. T:
+// moving and destroying it must not throw. Its move must not use the same channel. Lifetime:
+// outlives its operations. A receiver that has the last item may destroy it, if no other thread
+// uses it. Misuse: destroying it while an operation waits stops the process. Spins: a thread that
+// waits by `block` looks for some tens of microseconds before it sleeps, if the capacity is less
+// than 64 and such looks paid lately. Source: ours; Go's channels.
 template <class T>
 class channel : immovable {
     using core_type = internal::ring_core<T>;
