@@ -10,10 +10,9 @@
 // An initiation may also let the token try the operation first. If that succeeds, nothing is begun,
 // and no state is made. These members belong together:
 //
-//   bool ready() noexcept;               tries to complete without waiting, for an operation
-//   without
-//                                        a stop and a deadline; if it returns false, the initiation
-//                                        is called next, and need not try again
+//   bool ready() noexcept;               tries to complete without waiting, and without a stop or a
+//                                        deadline; if it returns false, the initiation is called
+//                                        next, and need not try again
 //   std::error_code error() noexcept;    its error, after ready() has returned true
 //   R take();                            its result if it has no error; may throw
 //   R nothing() noexcept;                the result that goes with an error
