@@ -48,9 +48,10 @@ connection::~connection() {
     }
     if (from_.counted() != nullptr) loop_.shared.addresses.leave(*from_.counted());
     loop_.connections.erase(*this);
-    loop_.counts.closed.add();
-    // Relaxed: a count.
+    // Relaxed: a count. First, so that a client that sees the count of open connections fall, and
+    // then connects, finds room.
     loop_.shared.open_connections.fetch_sub(1, relaxed);
+    loop_.counts.closed.add();
     loop_.connection_ended();
 }
 
