@@ -337,7 +337,9 @@ TEST(channel, waiters_of_a_select_that_has_ended_are_skipped_and_their_items_sta
     core::sender sender(granted, choice, 0);
     sender.item = &kept;
     sender.refused = &refused;
+    internal::granted_waiters others;
     c.queue().lock();
+    EXPECT_EQ(c.offer(kept, others), internal::send_outcome::full);
     c.link(sender);
     c.queue().unlock();
     EXPECT_TRUE(choice.claim(7));  // another branch was first
@@ -351,6 +353,7 @@ TEST(channel, waiters_of_a_select_that_has_ended_are_skipped_and_their_items_sta
     core::receiver receiver(granted, choice, 1);
     receiver.place = &nobody;
     c.queue().lock();
+    EXPECT_FALSE(c.take(nobody, others));
     c.link(receiver);
     c.queue().unlock();
     EXPECT_EQ(c.try_send(kept), internal::send_outcome::sent);

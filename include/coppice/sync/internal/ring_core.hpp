@@ -150,8 +150,9 @@ public:
 
     queue_lock& queue() noexcept { return lock_; }
 
-    // The functions below require the lock of the queue. A select calls offer() and take() before
-    // it links its waiters, so its branches never meet each other in a rendezvous.
+    // The functions below require the lock of the queue. A waiter is linked before the lock is left
+    // in which offer() or take() has failed: they made the words slow. A select calls offer() and
+    // take() before it links its waiters, so its branches never meet each other in a rendezvous.
     send_outcome offer(T& item, granted_waiters& others) noexcept {
         if (is_closed()) return send_outcome::closed;
         if (receiver* const r = receivers_.claim_front()) {
