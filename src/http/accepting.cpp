@@ -102,8 +102,11 @@ session accept_connections(serving_loop& l, served_port& port, bool& began) {
 
 bool serving_loop::has_room() noexcept {
     if (options.connections_max == 0) return true;  // no connection can make room
-    const bool is_full = shared.open_connections.load(relaxed) >= options.connections_max;
-    return (!is_full && (simulated || reserve.take())) || longest_idle() != nullptr;
+    return (!is_full() && (simulated || reserve.take())) || longest_idle() != nullptr;
+}
+
+bool serving_loop::is_full() const noexcept {
+    return shared.open_connections.load(relaxed) >= options.connections_max;  // relaxed: a count
 }
 
 bool serving_loop::count_address(const io::endpoint& client, address_counts::slot*& from) noexcept {
@@ -158,19 +161,21 @@ bool serving_loop::shed_idle() noexcept {
 }
 
 bool serving_loop::ask_others_to_shed() noexcept {
+    const auto lacks = is_full() ? shed_request::need::place : shed_request::need::descriptor;
     bool may = false;
     for (serving_loop* const l : shared.loops) {
         if (l == this) continue;
-        const shed_request::answer last = l->shed_for_others.send();
+        const shed_request::answer last = l->shed_for_others.send(lacks);
         if (last != shed_request::answer::barren) may = true;
         if (last == shed_request::answer::some) break;
     }
     return may;
 }
 
-shed_request::answer shed_request::send() noexcept {
+shed_request::answer shed_request::send(need lacks) noexcept {
     const std::lock_guard lock(mutex_);
     if (std::exchange(sent_, true)) return answer::none;
+    lacks_ = lacks;
     loop_.context.post(*this);
     return barren_ ? answer::barren : answer::some;
 }
@@ -178,10 +183,13 @@ shed_request::answer shed_request::send() noexcept {
 void shed_request::shed(operation* op) noexcept {
     shed_request& request = *static_cast<shed_request*>(op);
     serving_loop& l = request.loop_;
-    const bool has_shed = !l.context.ending() && l.shed_idle();
+    // Written before it was posted, and not again until it is handled. A place may be free by now;
+    // then a connection that came meanwhile stays.
+    const bool is_late = request.lacks_ == need::place && !l.is_full();
+    const bool has_shed = !is_late && !l.context.ending() && l.shed_idle();
     const std::lock_guard lock(request.mutex_);
     request.sent_ = false;
-    request.barren_ = !has_shed;
+    request.barren_ = !is_late && !has_shed;
 }
 
 address_counts::address address_counts::of(const io::endpoint& client) noexcept {

@@ -115,6 +115,8 @@ struct serving_loop : immovable {
     // Returns true if a client can be let in, perhaps in the place of an idle connection of this
     // loop.
     bool has_room() noexcept;
+    // Returns true if the server has no place for another connection.
+    bool is_full() const noexcept;
     // Serves an accepted connection, or refuses it.
     void let_in(io::tcp::socket&& s, const served_port& port) noexcept;
     // Counts a connection of the client, if that is needed now, and sets `from`. Returns false if
