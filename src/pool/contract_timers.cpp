@@ -124,25 +124,47 @@ void contract_timers::stop(contract_timer& timer) noexcept {
     enqueue_and_leave(ended);
 }
 
-// A stop callback that a thread runs inside the gate, or that this one runs, may wait for a timer
-// that ends here. So timers without a notice run first, again and again until no thread is inside.
+// What a timer's item or a notice runs may wait for another timer, which another worker that ends
+// takes meanwhile. So may a stop callback that a thread runs inside the gate: this goes on until no
+// thread is inside.
 void contract_timers::stop_all() noexcept {
     entry_.close();
     patient_wait wait;
-    for (bool is_last = false; !is_last;) {
-        is_last = entry_.is_quiet();
-        item_chain ended;
-        take_late(ended);
-        wheel_.take_all(wheel_user::other, ended);
-        if (!ended.empty()) wait.begin_again();
-        item_chain first = take_without_notice(ended);
-        put_late(ended);  // another worker that ends gives the notices, if an item blocks here
-        run_here(first);
-        take_late(ended);
-        item_chain rejected;
-        enqueue(ended, rejected);
-        run_here(rejected);
-        if (!is_last) wait.once();
+    for (;;) {
+        const bool is_last = entry_.is_quiet();
+        if (work_item* const item = take_stopped()) {
+            serve_stopped(static_cast<contract_timer&>(*item));
+            wait.begin_again();
+        } else if (is_last) {
+            return;
+        } else {
+            wait.once();
+        }
+    }
+}
+
+// Returns a timer that has ended; of those that want no notice, if there is one. nullptr if there
+// is none. Under the mutex, so that no worker ends while another one has timers in its hand.
+work_item* contract_timers::take_stopped() noexcept {
+    const std::lock_guard lock(watch_mutex_);
+    item_chain stopped;
+    wheel_.take_all(wheel_user::other, stopped);
+    late_.append(take_without_notice(stopped));
+    untold_.append(static_cast<item_chain&&>(stopped));
+    return late_.empty() ? untold_.pop_front() : late_.pop_front();
+}
+
+void contract_timers::serve_stopped(contract_timer& timer) noexcept {
+    item_chain told;
+    told.push_back(&timer);
+    if (timer.wants_notice()) {
+        {
+            const notice_scope here(this);
+            timer.give_notice();
+        }
+        leave_late(told);
+    } else {
+        run_here(told);
     }
 }
 
@@ -223,6 +245,33 @@ void contract_timers::tell_late(std::uint64_t now) noexcept {
     }
 }
 
+// Leaves timers that have ended to a thread that calls run_late() or stop_all() afterwards.
+void contract_timers::leave_late(item_chain& ended) noexcept {
+    const std::lock_guard lock(watch_mutex_);
+    late_.append(static_cast<item_chain&&>(ended));
+}
+
+// Runs timers that have ended, one by one: an item may wait for another one, which a worker that
+// ends takes meanwhile. The caller keeps the pool alive.
+void contract_timers::run_late() noexcept {
+    for (;;) {
+        item_chain next;
+        {
+            const std::lock_guard lock(watch_mutex_);
+            work_item* const item = late_.pop_front();
+            if (item == nullptr) return;
+            next.push_back(item);
+        }
+        run_here(next);
+    }
+}
+
+void contract_timers::run_rejected(item_chain& rejected) noexcept {
+    if (rejected.empty()) return;
+    leave_late(rejected);
+    run_late();
+}
+
 // Leaves timers that have ended to the round. If the round has ended meanwhile, another one begins.
 void contract_timers::put_late(item_chain& ended) noexcept {
     if (ended.empty()) return;
@@ -283,10 +332,10 @@ void contract_timers::round::serve(contract_item* item) noexcept {
         timers.watch(due);
     }
     // If a worker may have ended, none may be left to take them while a notice is given.
-    if (!is_inside && !due.empty()) run_here(rejected);
+    if (!is_inside && !due.empty()) timers.run_rejected(rejected);
     timers.enqueue(due, rejected);
+    timers.run_rejected(rejected);
     if (is_inside) timers.entry_.leave();
-    run_here(rejected);
 }
 
 }  // namespace coppice::internal

@@ -71,6 +71,33 @@ TEST(contract_pool_timers, the_end_of_the_group_stops_those_that_wait_and_those_
     end_by([](contract_pool& pool) { pool.group().stop(); });
 }
 
+// The other worker takes what this one has not begun.
+TEST(contract_pool_timers, an_operation_that_the_end_stops_may_wait_for_another_one) {
+    for (int round = 0; round != test::repeated(40); ++round) {
+        ex::counting_scope scope;
+        atomic<bool> stopped{false};
+        {
+            contract_pool pool(2);
+            const auto sets = [&] {
+                return an_hour(pool) |
+                       ex::upon_stopped([&]() noexcept { stopped.store(true, release); });
+            };
+            const auto waits = [&] {
+                return an_hour(pool) | ex::upon_stopped([&]() noexcept {
+                           while (!stopped.load(acquire)) std::this_thread::yield();
+                       });
+            };
+            if (round % 2 == 0) ex::spawn(sets(), scope.get_token());
+            ex::spawn(waits(), scope.get_token());
+            for (int i = 0; i != round % 3 * 500; ++i) {
+                ex::spawn(an_hour(pool) | ex::upon_stopped([]() noexcept {}), scope.get_token());
+            }
+            if (round % 2 != 0) ex::spawn(sets(), scope.get_token());
+        }
+        sync_wait(scope.join());
+    }
+}
+
 // Sets a flag when its thread ends.
 struct end_of_thread {
     ~end_of_thread() {

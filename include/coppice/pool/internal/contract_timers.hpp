@@ -21,8 +21,9 @@
 // pool may be gone by then. So before, inside the gate, it waits for the timer's stop callback,
 // which enters the gate too.
 //
-// The end. Each worker that ends closes the gate, and stops all timers, again and again until no
-// thread is inside: a thread inside may run a stop callback that waits for one. A timer that is
+// The end. Each worker that ends closes the gate, and stops all timers, one by one: an item or a
+// stop callback may wait for another timer, which another worker takes then. It goes on until no
+// thread is inside the gate: one may run such a callback. A timer that is
 // started later is stopped at once, also by a worker that still runs: the worker may wait for the
 // timer, and would otherwise never end. pool_timers.hpp has the phases of a timer. Source: ours.
 
@@ -97,6 +98,11 @@ private:
     void tell_late(std::uint64_t now) noexcept;
     void put_late(item_chain& ended) noexcept;
     void take_late(item_chain& ended) noexcept;
+    void leave_late(item_chain& ended) noexcept;
+    void run_late() noexcept;
+    void run_rejected(item_chain& rejected) noexcept;
+    work_item* take_stopped() noexcept;
+    void serve_stopped(contract_timer& timer) noexcept;
     void enqueue(item_chain& ended, item_chain& rejected) noexcept;
     void enqueue_and_leave(item_chain& ended) noexcept;
     static void run_here(item_chain& rejected) noexcept;
@@ -105,10 +111,11 @@ private:
     gate entry_;  // for calls that arm or stop a timer; closed by the first worker that ends
     timer_shard wheel_{biased_lock::initially::shared};
     std::mutex watch_mutex_;
-    // See above; guarded by watch_mutex_, all three.
+    // See above; guarded by watch_mutex_, all four.
     std::uint64_t watched_ = timer_shard::never;
     std::uint64_t alarm_at_ = timer_shard::never;
     item_chain late_;
+    item_chain untold_;  // stopped by the end, and want a notice
     alarm alarm_;
     round round_;
 };
