@@ -1,6 +1,6 @@
 // The model of a broadcast_channel: each receiver gets each item in order or counts it, also if one
 // gives up; a receiver may destroy the channel when it has the last item.
-#include "model.hpp"
+#include "channel_model.hpp"
 
 #include <coppice/sync/internal/broadcast_core.hpp>
 
@@ -8,25 +8,15 @@ namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
+using namespace coppice::protocol_model;
 constexpr const char* lock_header = "include/coppice/sync/internal/queue_lock.hpp";
 
-using item = plain<int>*;  // written before it is sent, read after it was received
 using core = broadcast_core<item>;
-
-// A waiter whose thread spins until another thread grants it.
-struct spinning : core::waiter_type {
-    spinning() : core::waiter_type(&spinning::granted) {}
-    static void granted(waiter& w) noexcept {
-        // edge model.granted (release): the fields of the waiter
-        static_cast<spinning&>(w).done.store(1, release);
-    }
-    atomic<int> done{0};
-};
 
 // Returns nullptr if the channel is closed and drained; or if nothing is there, for a thread that
 // gives up.
 item receive(core& c, broadcast_cursor& cursor, bool gives_up = false) {
-    spinning w;
+    spinning<core::waiter_type> w;
     std::optional<item> place;
     c.queue().lock();
     const bool done = c.take(cursor, place);
@@ -37,15 +27,8 @@ item receive(core& c, broadcast_cursor& cursor, bool gives_up = false) {
     }
     c.queue().unlock();
     if (done) return place.value_or(nullptr);
-    if (gives_up) {
-        c.queue().lock();
-        const bool is_linked = w.linked();
-        if (is_linked) c.unlink(w);
-        c.queue().unlock();
-        if (is_linked) return nullptr;
-    }
-    // edge model.granted (acquire): the fields of the waiter
-    while (w.done.load(acquire) == 0) spin_hint();
+    if (gives_up && leaves(c, w)) return nullptr;
+    w.wait();
     return place.value_or(nullptr);
 }
 

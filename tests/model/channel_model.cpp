@@ -2,9 +2,8 @@
 // ring, and those of a oneshot or an unbounded one, which never wait. Receivers, a close, and
 // waiters that give up. Each item has one owner, and a thread that is granted its last item may
 // destroy the channel.
-#include "model.hpp"
+#include "channel_model.hpp"
 
-#include <coppice/sync/internal/channel_core.hpp>
 #include <coppice/sync/internal/ring_core.hpp>
 #include <coppice/sync/internal/single_item.hpp>
 
@@ -12,86 +11,12 @@ namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
+using namespace coppice::protocol_model;
 constexpr const char* lock_header = "include/coppice/sync/internal/queue_lock.hpp";
 constexpr const char* ring_header = "include/coppice/sync/internal/ring_core.hpp";
 
-using item = plain<int>*;  // written before it is sent, read after it was received
 using ring = ring_core<item>;
 using single = channel_core<item, single_item<item>>;
-
-// A waiter whose thread spins until another thread grants it.
-template <class Base>
-struct spinning : Base {
-    spinning() : Base(&spinning::granted) {}
-    static void granted(waiter& w) noexcept {
-        // edge model.granted (release): the fields of the waiter
-        static_cast<spinning&>(w).done.store(1, release);
-    }
-    void wait() {
-        // edge model.granted (acquire): the fields of the waiter
-        while (done.load(acquire) == 0) spin_hint();
-    }
-    atomic<int> done{0};
-};
-
-// How a thread begins, and if it gives up when nothing was granted at once.
-enum class way { tries_first, only_waits, gives_up };
-
-// Returns true if the item was sent; false: the channel is closed, or the sender gave up.
-bool send(ring& c, item i, way how = way::tries_first) {
-    if (how == way::tries_first) {
-        const send_outcome tried = c.try_send(i);
-        if (tried != send_outcome::full) return tried == send_outcome::sent;
-    }
-    spinning<ring::sender> w;
-    bool refused = false;
-    granted_waiters others;
-    c.queue().lock();
-    const send_outcome outcome = c.offer(i, others);
-    if (outcome == send_outcome::full) {
-        w.item = &i;
-        w.refused = &refused;
-        c.link(w);
-    }
-    c.queue().unlock();
-    others.call_all();
-    if (outcome != send_outcome::full) return outcome == send_outcome::sent;
-    if (how == way::gives_up) {
-        c.queue().lock();
-        const bool is_linked = w.linked();
-        if (is_linked) c.unlink(w);
-        c.queue().unlock();
-        if (is_linked) return false;
-    }
-    w.wait();
-    return !refused;
-}
-
-// Returns the item, or nullptr if the channel is closed and drained, or if the receiver gave up.
-template <class Core>
-item receive(Core& c, way how = way::tries_first) {
-    std::optional<item> place;
-    if (how == way::tries_first && c.try_receive(place)) return place.value_or(nullptr);
-    spinning<typename Core::receiver> w;
-    granted_waiters others;
-    c.queue().lock();
-    const bool done = c.take(place, others);
-    if (!done) {
-        w.place = &place;
-        c.link(w);
-    }
-    c.queue().unlock();
-    others.call_all();
-    if (!done && how == way::gives_up) {
-        c.queue().lock();
-        const bool is_linked = w.linked();
-        if (is_linked) c.unlink(w);
-        c.queue().unlock();
-        if (is_linked) return place.value_or(nullptr);
-    }
-    if (!done) w.wait();
-    return place.value_or(nullptr);
-}
 
 // Three items through one slot, or none, in order.
 template <int Capacity, way How>
@@ -314,57 +239,6 @@ struct own_item : model::test<own_item, 2> {
     void after() { delete c; }
 };
 
-// An item whose moves touch a cell of the memory that it lies in. The checker sees a race on memory
-// that is used again only if the memory itself is one of its variables.
-struct cells {
-    static constexpr int count_max = 32;
-    static cells*& current() {
-        static cells* table = nullptr;
-        return table;
-    }
-    void touch(const void* address) {
-        for (int i = 0; i != count_max; ++i) {
-            if (addresses[i] == nullptr) addresses[i] = address;
-            if (addresses[i] == address) return all[i].write(1);
-        }
-        model::require(false, "items lie in more places than cells holds");
-    }
-    const void* addresses[count_max]{};
-    plain<int> all[count_max];
-};
-struct tracked {
-    explicit tracked(int n) : number(n) { cells::current()->touch(this); }
-    tracked(tracked&& other) noexcept : number(other.number) {
-        cells::current()->touch(&other);
-        cells::current()->touch(this);
-    }
-    ~tracked() { cells::current()->touch(this); }
-    int number;
-};
-
-struct slot_reuse : model::test<slot_reuse, 2> {
-    cells places;
-    ring_core<tracked>* c = nullptr;
-
-    void before() {
-        cells::current() = &places;
-        c = new ring_core<tracked>(1);
-    }
-    void thread(unsigned index) {
-        for (int i = 0; i != 3; ++i) {
-            if (index == 0) {
-                tracked sent(i);
-                while (c->try_send(sent) != send_outcome::sent) spin_hint();
-            } else {
-                std::optional<tracked> got;
-                while (!c->try_receive(got)) spin_hint();
-                model::require(got->number == i, "items came out of order");
-            }
-        }
-    }
-    void after() { delete c; }
-};
-
 // One sender that never waits, and two receivers, of which one gives up; then a close.
 struct without_waiting_senders : model::test<without_waiting_senders, 3> {
     single* c = nullptr;
@@ -423,7 +297,8 @@ int main() {
     report.holds<giving_up>("an item has one owner although waiters give up", {100'000});
     report.holds<leaving>("a receiver gets its item although another one leaves", {50'000});
     report.holds<closing>("a close loses nothing that was sent", {100'000});
-    report.holds<slot_reuse>("a slot is used again when its item has left it", {50'000});
+    report.holds<slot_reuse<ring_core<tracked>>>("a slot is used again when its item has left it",
+                                                 {50'000});
     report.holds<own_item>("a thread that has sent finds an item", {50'000});
     report.holds<destroying<0, tries_first>>("a receiver may destroy a rendezvous", {50'000});
     report.holds<destroying<1, tries_first>>("a receiver may destroy a ring", {50'000});
@@ -432,7 +307,7 @@ int main() {
     report.holds<without_waiting_senders>("a oneshot's value has one owner", {50'000});
     report.holds<destroying_single>("a receiver may destroy a oneshot", {50'000});
     report.dies_weakened<in_order<1, tries_first>>(ring_header, "channel.filled", {20'000});
-    report.dies_weakened<slot_reuse>(ring_header, "channel.emptied", {20'000});
+    report.dies_weakened<slot_reuse<ring_core<tracked>>>(ring_header, "channel.emptied", {20'000});
     report.dies_weakened<own_item>(ring_header, "channel.head", {20'000});
     report.dies_weakened<own_item>(ring_header, "channel.tail", {20'000});
     report.dies_weakened<in_order<1, only_waits>>(lock_header, "queue_lock.left", {20'000});

@@ -1,6 +1,6 @@
 // The model of an spsc_channel: no item is lost or seen early, and no side sleeps on, whatever the
 // form of the fences.
-#include "model.hpp"
+#include "channel_model.hpp"
 
 #include <coppice/sync/internal/spsc_core.hpp>
 
@@ -8,71 +8,11 @@ namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
+using namespace coppice::protocol_model;
 constexpr const char* core_header = "include/coppice/sync/internal/spsc_core.hpp";
 constexpr const char* bell_header = "include/coppice/sync/internal/spsc_bell.hpp";
 
-using item = plain<int>*;  // written before it is sent, read after it was received
 using core = spsc_core<item>;
-
-// A waiter whose thread spins until another thread grants it.
-template <class Base>
-struct spinning : Base {
-    spinning() : Base(&spinning::granted) {}
-    static void granted(waiter& w) noexcept {
-        // edge model.granted (release): the fields of the waiter
-        static_cast<spinning&>(w).done.store(1, release);
-    }
-    void wait() {
-        // edge model.granted (acquire): the fields of the waiter
-        while (done.load(acquire) == 0) spin_hint();
-    }
-    atomic<int> done{0};
-};
-
-bool send(core& c, item i) {
-    if (c.try_send(i) == send_outcome::sent) return true;
-    spinning<core::sender> w;
-    bool refused = false;
-    granted_waiters others;
-    c.queue().lock();
-    const send_outcome outcome = c.offer(i, others);
-    if (outcome == send_outcome::full) {
-        w.item = &i;
-        w.refused = &refused;
-        c.link(w);
-    }
-    c.queue().unlock();
-    others.call_all();
-    if (outcome != send_outcome::full) return outcome == send_outcome::sent;
-    w.wait();
-    return !refused;
-}
-// Returns nullptr if the channel is closed and drained; or if nothing is there, for a thread that
-// gives up.
-item receive(core& c, bool gives_up = false) {
-    std::optional<item> place;
-    if (c.try_receive(place)) return place.value_or(nullptr);
-    spinning<core::receiver> w;
-    granted_waiters others;
-    c.queue().lock();
-    const bool done = c.take(place, others);
-    if (!done) {
-        w.place = &place;
-        c.link(w);
-    }
-    c.queue().unlock();
-    others.call_all();
-    if (done) return place.value_or(nullptr);
-    if (gives_up) {
-        c.queue().lock();
-        const bool is_linked = w.linked();
-        if (is_linked) c.unlink(w);
-        c.queue().unlock();
-        if (is_linked) return nullptr;
-    }
-    w.wait();
-    return place.value_or(nullptr);
-}
 
 // Three items through one slot: both sides wait.
 struct through_one_slot : model::test<through_one_slot, 2> {
@@ -89,57 +29,6 @@ struct through_one_slot : model::test<through_one_slot, 2> {
                 const item got = receive(*c);
                 model::require(got == &values[i], "items came out of order");
                 model::require(got->read() == i, "an item was seen before it was written");
-            }
-        }
-    }
-    void after() { delete c; }
-};
-
-// An item whose moves touch a cell of the memory that it lies in. The checker sees a race on memory
-// that is used again only if the memory itself is one of its variables.
-struct cells {
-    static constexpr int count_max = 32;
-    static cells*& current() {
-        static cells* table = nullptr;
-        return table;
-    }
-    void touch(const void* address) {
-        for (int i = 0; i != count_max; ++i) {
-            if (addresses[i] == nullptr) addresses[i] = address;
-            if (addresses[i] == address) return all[i].write(1);
-        }
-        model::require(false, "items lie in more places than cells holds");
-    }
-    const void* addresses[count_max]{};
-    plain<int> all[count_max];
-};
-struct tracked {
-    explicit tracked(int n) : number(n) { cells::current()->touch(this); }
-    tracked(tracked&& other) noexcept : number(other.number) {
-        cells::current()->touch(&other);
-        cells::current()->touch(this);
-    }
-    ~tracked() { cells::current()->touch(this); }
-    int number;
-};
-
-struct slot_reuse : model::test<slot_reuse, 2> {
-    cells places;
-    spsc_core<tracked>* c = nullptr;
-
-    void before() {
-        cells::current() = &places;
-        c = new spsc_core<tracked>(1);
-    }
-    void thread(unsigned index) {
-        for (int i = 0; i != 3; ++i) {
-            if (index == 0) {
-                tracked item(i);
-                while (c->try_send(item) != send_outcome::sent) spin_hint();
-            } else {
-                std::optional<tracked> got;
-                while (!c->try_receive(got)) spin_hint();
-                model::require(got->number == i, "items came out of order");
             }
         }
     }
@@ -163,7 +52,7 @@ struct giving_up : model::test<giving_up, 2> {
         }
         int count = 0;
         for (int i = 0; i != 2; ++i) {
-            if (const item got = receive(*c, true)) {
+            if (const item got = receive(*c, way::tries_and_gives_up)) {
                 model::require(got == &values[count], "items came out of order");
                 ++count;
             }
@@ -247,7 +136,8 @@ struct ring_in_forms : model::test<ring_in_forms<Forms>, 2> {
 int main() {
     model::report report("spsc");
     report.holds<through_one_slot>("three items pass through one slot", {60'000});
-    report.holds<slot_reuse>("a slot is used again when its item has left it", {60'000});
+    report.holds<slot_reuse<spsc_core<tracked>>>("a slot is used again when its item has left it",
+                                                 {60'000});
     report.holds<giving_up>("a receiver that gives up loses nothing", {60'000});
     report.holds<observed_size>("the size is never more than what was sent", {60'000});
     report.holds<ring_in_forms<0b00000>>("light fences wake", {60'000});
@@ -255,7 +145,7 @@ int main() {
     report.holds<ring_in_forms<0b01010>>("fences that change their form wake", {60'000});
     report.holds<ring_in_forms<0b10010>>("fences that change back and forth wake", {60'000});
     report.dies_weakened<through_one_slot>(core_header, "spsc.sent", {20'000});
-    report.dies_weakened<slot_reuse>(core_header, "spsc.freed", {20'000});
+    report.dies_weakened<slot_reuse<spsc_core<tracked>>>(core_header, "spsc.freed", {20'000});
     report.dies_weakened<observed_size>(core_header, "spsc.freed", {20'000});
     report.dies_weakened<giving_up>(core_header, "spsc.closed", {50'000});
     report.dies_planted<through_one_slot>("spsc.grant_nothing", {20'000});

@@ -1,5 +1,5 @@
 // The model of a watch: every waiter sees a new version, with what was written before it was set.
-#include "model.hpp"
+#include "channel_model.hpp"
 
 #include <coppice/sync/internal/watch_core.hpp>
 
@@ -7,23 +7,14 @@ namespace {
 
 using namespace coppice;
 using namespace coppice::internal;
+using namespace coppice::protocol_model;
 constexpr const char* lock_header = "include/coppice/sync/internal/queue_lock.hpp";
 
 using core = watch_core<int>;
 
-// A waiter whose thread spins until another thread grants it.
-struct spinning : watch_waiter {
-    spinning() : watch_waiter(&spinning::granted) {}
-    static void granted(waiter& w) noexcept {
-        // edge model.granted (release): the fields of the waiter
-        static_cast<spinning&>(w).done.store(1, release);
-    }
-    atomic<int> done{0};
-};
-
 std::uint64_t changed(core& c, std::uint64_t seen) {
     if (const std::uint64_t now = c.version(); now != seen) return now;
-    spinning w;
+    spinning<watch_waiter> w;
     std::uint64_t version = seen;
     c.queue().lock();
     const std::uint64_t now = c.version_inside();
@@ -33,8 +24,7 @@ std::uint64_t changed(core& c, std::uint64_t seen) {
     }
     c.queue().unlock();
     if (now != seen) return now;
-    // edge model.granted (acquire): the fields of the waiter
-    while (w.done.load(acquire) == 0) spin_hint();
+    w.wait();
     return version;
 }
 

@@ -20,6 +20,15 @@
 
 namespace coppice::internal {
 
+// What all channels require of their items.
+template <class T>
+struct channel_items {
+    static_assert(std::is_object_v<T> && !std::is_const_v<T>, "channels carry objects, by value");
+    static_assert(std::is_nothrow_move_constructible_v<T>,
+                  "a channel moves items while it is locked, so a move must not throw");
+    static_assert(std::is_nothrow_destructible_v<T>, "the destructor of an item must not throw");
+};
+
 // A sender in the queue. Both fields point into its request.
 template <class T>
 struct channel_sender : waiter {
@@ -38,12 +47,7 @@ struct channel_receiver : waiter {
 enum class send_outcome : unsigned char { sent, full, closed };
 
 template <class T, class Items>
-class channel_core : immovable {
-    static_assert(std::is_object_v<T> && !std::is_const_v<T>, "channels carry objects, by value");
-    static_assert(std::is_nothrow_move_constructible_v<T>,
-                  "a channel moves items while it is locked, so a move must not throw");
-    static_assert(std::is_nothrow_destructible_v<T>, "the destructor of an item must not throw");
-
+class channel_core : channel_items<T>, immovable {
 public:
     using value_type = T;
     using receiver = channel_receiver<T>;

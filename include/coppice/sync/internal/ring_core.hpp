@@ -48,18 +48,12 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 namespace coppice::internal {
 
 template <class T>
-class ring_core : immovable {
-    static_assert(std::is_object_v<T> && !std::is_const_v<T>, "channels carry objects, by value");
-    static_assert(std::is_nothrow_move_constructible_v<T>,
-                  "a channel moves items while it is locked, so a move must not throw");
-    static_assert(std::is_nothrow_destructible_v<T>, "the destructor of an item must not throw");
-
+class ring_core : channel_items<T>, immovable {
 public:
     using value_type = T;
     using sender = channel_sender<T>;
@@ -163,7 +157,7 @@ public:
         }
         if (!push(item)) return send_outcome::full;
         // `head` stays slow until a receiver has been inside.
-        if (senders_.empty() && receivers_.empty()) make_fast(tail_);
+        make_fast(tail_);  // nothing waits: no receiver could be claimed, and there was a slot
         return send_outcome::sent;
     }
     bool take(std::optional<T>& place, granted_waiters& others) noexcept {

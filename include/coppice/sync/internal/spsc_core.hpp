@@ -26,17 +26,12 @@
 #include <memory>
 #include <new>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 namespace coppice::internal {
 
 template <class T>
-class spsc_core : immovable {
-    static_assert(std::is_object_v<T> && !std::is_const_v<T>, "channels carry objects, by value");
-    static_assert(std::is_nothrow_move_constructible_v<T> && std::is_nothrow_destructible_v<T>,
-                  "a channel moves items while it is locked, so a move must not throw");
-
+class spsc_core : channel_items<T>, immovable {
 public:
     using value_type = T;
     using sender = channel_sender<T>;
