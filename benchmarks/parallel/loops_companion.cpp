@@ -16,10 +16,10 @@ using namespace bench_parallel;
 
 void answer(loop k, std::size_t threads, std::size_t size) {
     static inputs in;
-    in.reset(size);
     bool has = false;
     double took = 0;
     const auto run = [&] {
+        in.reset(size);  // on the thread that runs the loop, as in the main program
         const double begin = bench::now(false);
 #if defined(BENCH_COMPANION_COPPICE)
         has = coppice_loops.run(k, threads, in);

@@ -11,6 +11,8 @@
 #include <random>
 #include <type_traits>
 
+#include <malloc.h>
+
 namespace {
 
 using namespace bench_parallel;
@@ -95,7 +97,7 @@ public:
     // Returns milliseconds, or less than 0 if the rival has no such algorithm.
     double time(const rival& r) {
         if (r.threads_max < threads_) return -1;
-        d_.v = in_;
+        lay_out_again();
         const double begin = bench::now(false);
         const bool done = call(r, algorithm_.k, threads_, d_, pivot_);
         const double took = (bench::now(false) - begin) / 1e6;
@@ -105,7 +107,7 @@ public:
     // than 0 if it is not known.
     double memory(const rival& r) {
         if (r.threads_max < threads_) return -1;
-        d_.v = in_;
+        lay_out_again();
         bool done = false;
         const double peak =
             bench::peak_megabytes([&] { done = call(r, algorithm_.k, threads_, d_, pivot_); });
@@ -114,6 +116,14 @@ public:
     std::uint64_t result() const { return result_of(algorithm_.k, d_, pivot_); }
 
 private:
+    // Copies the input. The letters of long strings lie in the order of the strings again, which
+    // the rival before has changed: free memory is merged first.
+    void lay_out_again() {
+        d_.v = {};
+        if constexpr (std::is_same_v<T, std::string>) malloc_trim(0);
+        d_.v = std::vector<T>(in_);
+    }
+
     const algorithm algorithm_;
     const std::size_t threads_;
     std::vector<T> in_;
