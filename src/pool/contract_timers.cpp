@@ -312,7 +312,9 @@ void contract_timers::take_late(item_chain& ended) noexcept {
 // Called by a thread that executes the group.
 void contract_timers::round::serve(contract_item* item) noexcept {
     contract_timers& timers = static_cast<round*>(item)->timers;
-    const bool is_inside = timers.entry_.enter();  // until then no worker ends
+    // If the gate is closed, the workers that end stop all timers. What this call took out of their
+    // reach could be what an item waits for.
+    if (!timers.entry_.enter()) return;  // from here on no worker ends
     const auto now = pool_timers::tick_at(monotonic_clock().now().time_since_epoch().count());
     item_chain due;
     item_chain rejected;
@@ -331,11 +333,9 @@ void contract_timers::round::serve(contract_item* item) noexcept {
         }
         timers.watch(due);
     }
-    // If a worker may have ended, none may be left to take them while a notice is given.
-    if (!is_inside && !due.empty()) timers.run_rejected(rejected);
     timers.enqueue(due, rejected);
     timers.run_rejected(rejected);
-    if (is_inside) timers.entry_.leave();
+    timers.entry_.leave();
 }
 
 }  // namespace coppice::internal
