@@ -5,6 +5,8 @@
 
 #include "client.hpp"
 
+#include <gtest/gtest.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
