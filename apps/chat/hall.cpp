@@ -87,7 +87,7 @@ void hall::leave(const std::string& room_name, const std::string& name) noexcept
 
 seat::~seat() {
     if (room_ == nullptr) return;
-    hall_->leave(room_name_, name_);  // first: who reads that it has left may take the name
+    hall_->leave(room_name_, name_);  // first: a reader of the line below may take the name
     if (!joined_) return;
     try {
         tell("left " + name_);

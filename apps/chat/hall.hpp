@@ -1,4 +1,4 @@
-// The rooms of the chat, and who is in them.
+// The rooms of the chat, and the visitors in them.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>
@@ -19,8 +19,8 @@ namespace chat {
 // What a page gets as one message: a word for its kind, and what belongs to it. Shared by all who
 // get it.
 //
-//   here NAME NAME...   first: who is in the room
-//   joined NAME         somebody came, perhaps you
+//   here NAME NAME...   first: the visitors in the room
+//   joined NAME         a visitor came, perhaps you
 //   left NAME
 //   said NAME TEXT      TEXT is as it was sent, also with spaces and line breaks
 //   missed COUNT        you read so slowly that COUNT messages are lost for you
@@ -37,17 +37,17 @@ struct hall_limits {
 
 class seat;
 
-// A room exists while somebody is in it. Threads: any. Lifetime: outlives its seats.
+// A room exists while a visitor is in it. Threads: any. Lifetime: outlives its seats.
 class hall : coppice::immovable {
 public:
     explicit hall(const hall_limits& limits) : limits_(limits) {}
     // Returns a place in the room, which is made if it is missing. Errors: http::status_error: 400
-    // for a name that is not 1 to 32 letters, digits, and any of -_. ; 409 if somebody in the room
+    // for a name that is not 1 to 32 letters, digits, and any of -_. ; 409 if a visitor in the room
     // has that name; 503 if a limit is reached, or after close().
     seat enter(std::string_view room, std::string_view name);
-    // Ends all talk: readers get what is left, and then the end. Nobody may enter from now on.
+    // Ends all talk: readers get what is left, and then the end. No visitor may enter from now on.
     void close();
-    // Completes when the hall was closed and everybody has left. For one waiter.
+    // Completes when the hall was closed and the last visitor has left. For one waiter.
     auto wait_until_empty() { return empty_.wait(); }
 
 private:

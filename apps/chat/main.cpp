@@ -1,5 +1,5 @@
-// coppice-chat: a page, and WebSockets over which those who have it open talk in rooms. At SIGTERM
-// or SIGINT everybody is told, gets what was said before, and the close code 1001. Exit status: 0
+// coppice-chat: a page, and WebSockets over which open pages talk in rooms. At SIGTERM or SIGINT
+// every page gets what was said before, is told, and gets the close code 1001. Exit status: 0
 // after a drain, 2 if the options cannot be served, 1 for a failure while running.
 #include "hall.hpp"
 #include "options.hpp"
@@ -56,7 +56,7 @@ task<> say_goodbye(http::server& server, chat::hall& hall, async_event& ended,
     try {
         co_await ex::timeout(hall.wait_until_empty(), o.drain);
     } catch (const std::system_error&) {
-        late = true;  // somebody does not read
+        late = true;  // a visitor does not read
     }
     server.drain(late ? std::chrono::nanoseconds(0) : o.drain);
     co_await ended.wait();

@@ -20,7 +20,7 @@ struct options {
     std::size_t message_bytes_max = 4 * 1024;
     std::size_t messages_per_second = 5;              // of one visitor; twice as many at once
     std::chrono::milliseconds ping_interval{30'000};  // of silence, until the server asks
-    std::chrono::milliseconds drain{10'000};  // from the signal to the end of whoever is left
+    std::chrono::milliseconds drain{10'000};  // from the signal; afterwards the rest is cut off
 };
 
 // Returns the options, or the status to exit with: 0 after --help and --version, 2 after a message

@@ -33,7 +33,7 @@ public:
     std::string answer;
 };
 
-TEST(chat, a_message_reaches_everybody_in_its_room_and_nobody_in_another) {
+TEST(chat, a_message_reaches_all_visitors_of_its_room_and_none_of_another) {
     served s(COPPICE_CHAT, arguments());
     page ada(s, "room=blue&name=ada");
     EXPECT_TRUE(ada.answer.starts_with("HTTP/1.1 101 ")) << ada.answer;

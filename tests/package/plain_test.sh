@@ -34,10 +34,10 @@ says 'the tests are left out: GTest (libgtest-dev) is not installed'
 
 mapfile -t some < <(without CLI11 SQLite3)
 configure "${some[@]}" || fail "without CLI11 it ends with $?"
-says 'coppice-serve, coppice-chat, and coppice-notes are left out: CLI11 (libcli11-dev) is not installed'
+says 'the programs in apps are left out: CLI11 (libcli11-dev) is not installed'
 
 mapfile -t two < <(without CLI11 GTest)
 ! configure "${two[@]}" -DCOPPICE_APPS=ON -DCOPPICE_TESTS=ON || fail "it ignores missing packages"
-says 'libcli11-dev (CLI11) for coppice-serve, coppice-chat, and coppice-notes'
+says 'libcli11-dev (CLI11) for the programs in apps'
 says 'libgtest-dev (GTest) for the tests'
 echo "plain: as expected"

@@ -85,7 +85,7 @@ protected:
 // The refusal of a request, thrown by body_reader::read() and keep(). A handler must let it
 // propagate: the connection answers with the status and closes.
 struct refused {
-    int status;
+    int status;          // of the answer
     const char* reason;  // static text
 };
 
