@@ -13,3 +13,4 @@
 #include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/varying.hpp>
 #include <coppice/mpi/window.hpp>
+#include <coppice/mpi/work_sharing.hpp>

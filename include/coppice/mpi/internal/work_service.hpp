@@ -1,0 +1,152 @@
+// work_service: the items of work_sharing.hpp that others may take, how they move, and the end.
+#pragma once
+// A process that has no item asks another one, which it draws, and gets the older half of what that
+// one offers, or nothing. It asks one process at a time. The service of a process answers on the
+// environment's thread, while the worker is in an item. So a long item delays no thief.
+//
+// The end of all work is found in waves: each is an all_reduce to which a process contributes when
+// it has no items and asks no other. It contributes how many messages with items it has sent and
+// received. If all had received, in one wave, as many as all have sent in the next, then between
+// the two no message was on its way, and no process has become active since its contribution to the
+// first. So there is no work. An item that another thread adds counts as a message of the process
+// to itself. Source: Mattern 1987, "Algorithms for distributed termination detection", the
+// four-counter method.
+//
+// A process whose function has thrown, or that was stopped, tells all others at once, and all end
+// the run with the next wave. A last all_reduce says how many have told, so that each waits for
+// what is still on its way, and the next run begins with nothing in flight.
+
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/scope.hpp>
+#include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/internal/bytes.hpp>
+#include <coppice/task/task.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <system_error>
+
+namespace coppice::mpi {
+
+// What a process did in a run of a work_sharing.
+struct work_counts {
+    std::uint64_t worked = 0;  // items for which it has called its function
+    std::uint64_t taken = 0;   // items that it got from other processes
+    std::uint64_t given = 0;   // items that it gave to them
+};
+
+}  // namespace coppice::mpi
+
+namespace coppice::mpi::internal {
+
+class work_service : immovable {
+public:
+    // What a worker does with the items.
+    class work {
+    public:
+        // Works until there is no item here, or should_end(), or a stop is requested.
+        virtual void off(inplace_stop_token stop) = 0;
+
+    protected:
+        ~work() = default;
+    };
+
+    work_service(const communicator& over, std::size_t item_size);
+    ~work_service();
+
+    // Runs `w` whenever there are items here, until all processes have none. Collective. Errors and
+    // stops: those of work_sharing::run().
+    task<> run(work& w);
+
+    // Adds an item for the run that is on, or for the next. Threads: any.
+    void add(std::span<const std::byte> item);
+    // Returns true if no item is offered to other processes. Threads: the worker.
+    bool wants_offer() const noexcept {
+        // relaxed: a hint; the items are read and written under the mutex
+        return is_shared_ && offered_count_.load(relaxed) == 0;
+    }
+    // Offers items, oldest first. Threads: the worker.
+    void offer(std::span<const std::byte> items);
+    // Moves the newer half of what is offered to `into`, which is all if there is one. Returns
+    // false if there is nothing. Threads: the worker.
+    bool take_back(bytes& into);
+    // Moves all items to `into`. Threads: any, while no run is on.
+    void take_all(bytes& into);
+    // Returns true if the run ends before all is done. Threads: the worker.
+    bool should_end() const noexcept {
+        // relaxed: a worker that sees it later works on a few more items
+        return is_ending_.load(relaxed);
+    }
+    std::size_t offered() const noexcept { return offered_count_.load(relaxed); }  // as above
+    // Counts a call of the function. Threads: the worker.
+    void count_worked() noexcept { ++counts_.worked; }
+    // Returns what this process has done since the run began. Threads: any, while no run is on.
+    work_counts counts() const noexcept;
+
+private:
+    enum class what : std::uint32_t { ask, end };
+    struct message {
+        what kind;
+        std::uint32_t run;
+    };
+    using wave_numbers = std::array<std::int64_t, 3>;  // sent, received, whether the run ends
+
+    task<> serve();
+    task<> ask(int victim);
+    task<> tell_all();
+    task<> pause();
+    task<> finish(std::exception_ptr failure, bool is_stopped);
+    void begin() noexcept;
+    void advance_wave();
+    void judge_wave();
+    bool has_items() const noexcept { return offered() != 0 && !should_end(); }
+    std::size_t give() noexcept;
+    void accept(std::span<const std::byte> items) noexcept;
+    void hear_end(std::uint32_t run) noexcept;
+    bool has_heard(std::int64_t ends) noexcept;
+    int draw_victim() noexcept;
+    void make_room(std::size_t size);
+    void append(std::span<const std::byte> items);
+    void count_offered() noexcept;
+
+    communicator own_;
+    std::size_t item_size_;
+    std::size_t share_max_;  // bytes of a message
+    bool is_shared_;         // there are other processes
+    bytes reply_;            // written by the service
+    bytes got_;              // written by the run
+    execution::counting_scope listeners_;
+
+    mutable std::mutex mutex_;  // of all up to the atomics
+    bytes offered_;             // the oldest first, from first_ on
+    std::size_t first_ = 0;
+    std::int64_t sent_ = 0;  // messages with items
+    std::int64_t received_ = 0;
+    std::uint32_t run_ = 0;                     // the number of the run that is on, or of the last
+    std::array<std::int64_t, 2> ends_heard_{};  // of even and of odd runs
+    bool is_running_ = false;                   // otherwise no item leaves
+    bool wave_has_ended_ = false;
+    std::error_code wave_error_;
+    atomic<std::size_t> offered_count_{0};  // items; written under the mutex
+    atomic<bool> is_ending_{false};         // the run ends early; written under the mutex
+
+    // Used by the run only.
+    wave_numbers contributed_{};
+    wave_numbers sums_{};
+    std::int64_t received_before_ = -1;  // by all, in the wave before; negative: there was none
+    bool wave_is_on_ = false;
+    bool is_over_ = false;
+    bool has_told_ = false;
+    int refusals_ = 0;        // one after the other
+    std::int64_t pause_ = 0;  // nanoseconds
+    std::uint64_t random_;
+    // `worked` is written by the worker, `taken` by the run, and `given` under the mutex.
+    work_counts counts_{};
+};
+
+}  // namespace coppice::mpi::internal

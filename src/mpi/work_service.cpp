@@ -1,0 +1,280 @@
+// The items that processes share: how they move, and how all find the end.
+#include <coppice/mpi/internal/work_service.hpp>
+
+#include <coppice/base/internal/check.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/read_env.hpp>
+#include <coppice/exec/spawn.hpp>
+#include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/then.hpp>
+#include <coppice/exec/write_env.hpp>
+#include <coppice/mpi/collective.hpp>
+#include <coppice/mpi/error.hpp>
+#include <coppice/mpi/internal/share.hpp>
+#include <coppice/mpi/message.hpp>
+#include <coppice/pool/default_pool.hpp>
+#include <coppice/token/block.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace coppice::mpi::internal {
+
+namespace {
+
+constexpr int request_of_work_tag = 0;
+constexpr int reply_of_work_tag = 1;
+// The most bytes of items that a reply has, unless one item has more: all processes but one begin
+// without items, so what a thief gets must not cost more time than to work on it.
+constexpr std::size_t items_max = 32768;
+constexpr std::int64_t pause_min = 10'000;  // in nanoseconds, as the one below
+constexpr std::int64_t pause_max = 1'000'000;
+
+std::size_t most_bytes_of(std::size_t item_size) noexcept {
+    return std::max<std::size_t>(items_max / item_size, 1) * item_size;
+}
+
+}  // namespace
+
+work_service::work_service(const communicator& over, std::size_t item_size)
+    : own_(over.duplicate()),
+      item_size_(item_size),
+      share_max_(most_bytes_of(item_size)),
+      is_shared_(own_.size() > 1),
+      reply_(share_max_),
+      got_(share_max_),
+      random_(0x9e3779b97f4a7c15U * (static_cast<std::uint64_t>(own_.rank()) + 1)) {
+    make_room(0);
+    execution::spawn(serve(), listeners_.get_token(), [](const std::exception_ptr& e) noexcept {
+        std::rethrow_exception(e);
+    });  // ends the process
+}
+
+// After the barrier no process asks: each has its replies, and has heard of every end.
+work_service::~work_service() {
+    barrier(own_, block);
+    listeners_.request_stop();
+    this_thread::sync_wait(listeners_.join());
+}
+
+work_counts work_service::counts() const noexcept {
+    const std::scoped_lock lock(mutex_);
+    return counts_;
+}
+
+// Continues on the environment's thread, since its environment names no scheduler.
+task<> work_service::serve() {
+    while (true) {
+        std::array<message, 1> got;
+        const envelope e = co_await receive(own_, got, {any_source, request_of_work_tag});
+        if (got[0].kind == what::end) {
+            hear_end(got[0].run);
+            continue;
+        }
+        const std::span<const std::byte> items = std::span(reply_).first(give());
+        co_await send(own_, items, {e.source, reply_of_work_tag});
+    }
+}
+
+void work_service::count_offered() noexcept {
+    offered_count_.store((offered_.size() - first_) / item_size_, relaxed);  // a hint
+}
+
+// Leaves room for what accept() appends.
+void work_service::make_room(std::size_t size) {
+    const std::size_t wanted = offered_.size() + size + share_max_;
+    if (wanted > offered_.capacity()) offered_.reserve(std::max(wanted, 2 * offered_.capacity()));
+}
+
+void work_service::append(std::span<const std::byte> items) {
+    if (first_ != 0) {
+        offered_.erase(offered_.begin(), offered_.begin() + static_cast<std::ptrdiff_t>(first_));
+        first_ = 0;
+    }
+    offered_.insert(offered_.end(), items.begin(), items.end());
+    count_offered();
+}
+
+void work_service::add(std::span<const std::byte> item) {
+    const std::scoped_lock lock(mutex_);
+    make_room(item.size());
+    append(item);
+    ++sent_;  // a message to itself, which has arrived
+    ++received_;
+}
+
+void work_service::offer(std::span<const std::byte> items) {
+    const std::scoped_lock lock(mutex_);
+    make_room(items.size());
+    append(items);
+}
+
+bool work_service::take_back(bytes& into) {
+    const std::scoped_lock lock(mutex_);
+    const std::size_t count = (offered_.size() - first_) / item_size_;
+    if (count == 0) return false;
+    const auto from = offered_.end() - static_cast<std::ptrdiff_t>((count + 1) / 2 * item_size_);
+    into.assign(from, offered_.end());
+    offered_.erase(from, offered_.end());
+    count_offered();
+    return true;
+}
+
+void work_service::take_all(bytes& into) {
+    const std::scoped_lock lock(mutex_);
+    into.assign(offered_.begin() + static_cast<std::ptrdiff_t>(first_), offered_.end());
+    offered_.clear();
+    first_ = 0;
+    count_offered();
+}
+
+// Moves the older half of what is offered to the reply, and returns its bytes.
+std::size_t work_service::give() noexcept {
+    const std::scoped_lock lock(mutex_);
+    const std::size_t count = (offered_.size() - first_) / item_size_;
+    const std::size_t size = std::min((count + 1) / 2 * item_size_, share_max_);
+    if (size == 0 || !is_running_) return 0;
+    std::memcpy(reply_.data(), offered_.data() + first_, size);
+    first_ += size;
+    count_offered();
+    ++sent_;
+    counts_.given += size / item_size_;
+    return size;
+}
+
+// Allocates nothing: what was added since the process had no items has left room.
+void work_service::accept(std::span<const std::byte> items) noexcept {
+    if (items.empty()) {
+        ++refusals_;
+        return;
+    }
+    refusals_ = 0;
+    pause_ = 0;
+    counts_.taken += items.size() / item_size_;
+    const std::scoped_lock lock(mutex_);
+    append(items);
+    ++received_;
+}
+
+void work_service::hear_end(std::uint32_t run) noexcept {
+    const std::scoped_lock lock(mutex_);
+    ++ends_heard_[run % 2];
+    if (run == run_) is_ending_.store(true, relaxed);  // a hint
+}
+
+bool work_service::has_heard(std::int64_t ends) noexcept {
+    const std::scoped_lock lock(mutex_);
+    if (ends_heard_[run_ % 2] != ends) return false;
+    is_running_ = false;
+    ends_heard_[run_ % 2] = 0;  // the run after the next one has the same place
+    return true;
+}
+
+int work_service::draw_victim() noexcept {
+    random_ ^= random_ << 13;  // Marsaglia 2003, xorshift
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    const int others = own_.size() - 1;
+    const int drawn = static_cast<int>((random_ >> 33) % static_cast<std::uint64_t>(others));
+    return drawn < own_.rank() ? drawn : drawn + 1;
+}
+
+task<> work_service::ask(int victim) {
+    const std::array<message, 1> request{message{what::ask, run_}};
+    co_await send(own_, request, {victim, request_of_work_tag});
+    const envelope e =
+        co_await execution::unstoppable(receive(own_, got_, {victim, reply_of_work_tag}));
+    accept(std::span<const std::byte>(got_).first(e.count));
+}
+
+task<> work_service::tell_all() {
+    has_told_ = true;
+    is_ending_.store(true, relaxed);  // read by the worker, which does not run
+    const std::array<message, 1> end{message{what::end, run_}};
+    for (int rank = 0; rank != own_.size(); ++rank)
+        if (rank != own_.rank()) co_await send(own_, end, {rank, request_of_work_tag});
+}
+
+// If the pool has ended, it does not pause.
+task<> work_service::pause() {
+    pause_ = std::clamp(2 * pause_, pause_min, pause_max);
+    co_await execution::unstoppable(
+        default_pool().get_scheduler().schedule_after(std::chrono::nanoseconds(pause_)) |
+        execution::upon_stopped([]() noexcept {}));
+}
+
+void work_service::begin() noexcept {
+    const std::scoped_lock lock(mutex_);
+    ++run_;
+    is_running_ = true;
+    is_ending_.store(ends_heard_[run_ % 2] != 0, relaxed);
+    counts_ = {};
+    received_before_ = -1;
+    wave_is_on_ = is_over_ = has_told_ = false;
+    refusals_ = 0;
+    pause_ = 0;
+}
+
+// Judges the wave that has ended, if one has, and contributes to the next, if there is no work.
+void work_service::advance_wave() {
+    {
+        const std::scoped_lock lock(mutex_);
+        if (wave_is_on_ && !wave_has_ended_) return;
+        if (wave_is_on_) judge_wave();
+        if (is_over_ || has_items()) return;
+        wave_is_on_ = true;
+        wave_has_ended_ = false;
+        contributed_ = {sent_, received_, should_end() ? 1 : 0};
+    }
+    all_reduce(own_, contributed_, sums_, reduction::sum, [this](std::error_code e) noexcept {
+        const std::scoped_lock lock(mutex_);
+        wave_error_ = e;
+        wave_has_ended_ = true;
+    });
+}
+
+void work_service::judge_wave() {
+    wave_is_on_ = false;
+    if (wave_error_) throw std::system_error(wave_error_, "mpi::work_sharing");
+    const auto [sent, received, ends] = sums_;
+    is_over_ = ends != 0 || sent == received_before_;
+    received_before_ = received;
+}
+
+task<> work_service::run(work& w) {
+    const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
+    begin();
+    std::exception_ptr failure;
+    bool is_stopped = false;
+    bool has_looked = false;  // the worker may have items of an earlier run
+    while (!is_over_) {
+        if (!should_end() && (!has_looked || has_items())) {
+            work* const working = &w;
+            failure = co_await execution::unstoppable(
+                on_default_pool([working, stop] { working->off(stop); }));
+            has_looked = true;
+        }
+        if (!has_told_ && (failure || stop.stop_requested())) {
+            is_stopped = !failure;
+            co_await tell_all();
+        }
+        advance_wave();
+        if (is_over_ || has_items()) continue;
+        if (is_shared_ && !should_end()) co_await ask(draw_victim());
+        if (!has_items() && (!is_shared_ || should_end() || refusals_ % (own_.size() - 1) == 0))
+            co_await pause();
+    }
+    co_await finish(std::move(failure), is_stopped);
+}
+
+// Leaves nothing of the run on its way.
+task<> work_service::finish(std::exception_ptr failure, bool is_stopped) {
+    std::array<std::int64_t, 3> ends{failure ? 1 : 0, is_stopped ? 1 : 0, has_told_ ? 1 : 0};
+    co_await all_reduce(own_, ends, ends, reduction::sum);
+    while (!has_heard(ends[2] - (has_told_ ? 1 : 0))) co_await pause();
+    throw_if_failed(failure, ends[0] != 0);
+    if (ends[1] != 0) co_await execution::just_stopped();
+}
+
+}  // namespace coppice::mpi::internal
