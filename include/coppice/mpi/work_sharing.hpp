@@ -89,7 +89,12 @@ public:
 private:
     bool take_back() {
         if (!service_.take_back(taken_)) return false;
-        append_items<T>(mine_, taken_);
+        try {
+            append_items<T>(mine_, taken_);
+        } catch (...) {
+            service_.offer(taken_);  // allocates nothing: the room that they had is left
+            throw;
+        }
         return true;
     }
     void offer_older_half() {
