@@ -43,6 +43,18 @@ constexpr std::string_view refusal_text =
     "\r\n"
     "the server is full";
 
+// Exists while a loop waits until another one has closed an idle connection. Relaxed: see shed().
+class waiting_for_others : immovable {
+public:
+    explicit waiting_for_others(atomic<unsigned>& count) noexcept : count_(count) {
+        count_.fetch_add(1, relaxed);
+    }
+    ~waiting_for_others() { count_.fetch_sub(1, relaxed); }
+
+private:
+    atomic<unsigned>& count_;
+};
+
 bool out_of_resources(std::error_code ec) noexcept {
     return ec == std::errc::too_many_files_open || ec == std::errc::too_many_files_open_in_system ||
            ec == std::errc::no_buffer_space || ec == std::errc::not_enough_memory;
@@ -76,10 +88,13 @@ session accept_connections(serving_loop& l, served_port& port, bool& began) {
         }
         if (l.draining || ec == std::errc::operation_canceled) co_return;
         if (!ec) {
-            for (int i = 0; i != shed_pauses && !l.has_room() && l.ask_others_to_shed(); ++i) {
-                std::error_code ended;
-                co_await io::timer(l.context).wait_for(shed_pause, use_await[ended]);
-                if (ended || l.draining) co_return;
+            if (!l.has_room()) {
+                const waiting_for_others here(l.shared.loops_that_wait);
+                for (int i = 0; i != shed_pauses && !l.has_room() && l.ask_others_to_shed(); ++i) {
+                    std::error_code ended;
+                    co_await io::timer(l.context).wait_for(shed_pause, use_await[ended]);
+                    if (ended || l.draining) co_return;
+                }
             }
             l.let_in(std::move(s), port);
             continue;
@@ -88,6 +103,7 @@ session accept_connections(serving_loop& l, served_port& port, bool& began) {
         if (l.reserve.give_up()) continue;
         // one turn of the loop, in which the closed file goes away
         duration time = duration::zero();
+        const waiting_for_others here(l.shared.loops_that_wait);
         if (!l.shed_idle()) {
             const bool asked = l.ask_others_to_shed();
             if (!asked) l.counts.refused.add();
@@ -102,11 +118,8 @@ session accept_connections(serving_loop& l, served_port& port, bool& began) {
 
 bool serving_loop::has_room() noexcept {
     if (options.connections_max == 0) return true;  // no connection can make room
-    return (!is_full() && (simulated || reserve.take())) || longest_idle() != nullptr;
-}
-
-bool serving_loop::is_full() const noexcept {
-    return shared.open_connections.load(relaxed) >= options.connections_max;  // relaxed: a count
+    const bool is_full = shared.open_connections.load(relaxed) >= options.connections_max;
+    return (!is_full && (simulated || reserve.take())) || longest_idle() != nullptr;
 }
 
 bool serving_loop::count_address(const io::endpoint& client, address_counts::slot*& from) noexcept {
@@ -161,21 +174,19 @@ bool serving_loop::shed_idle() noexcept {
 }
 
 bool serving_loop::ask_others_to_shed() noexcept {
-    const auto lacks = is_full() ? shed_request::need::place : shed_request::need::descriptor;
     bool may = false;
     for (serving_loop* const l : shared.loops) {
         if (l == this) continue;
-        const shed_request::answer last = l->shed_for_others.send(lacks);
+        const shed_request::answer last = l->shed_for_others.send();
         if (last != shed_request::answer::barren) may = true;
         if (last == shed_request::answer::some) break;
     }
     return may;
 }
 
-shed_request::answer shed_request::send(need lacks) noexcept {
+shed_request::answer shed_request::send() noexcept {
     const std::lock_guard lock(mutex_);
     if (std::exchange(sent_, true)) return answer::none;
-    lacks_ = lacks;
     loop_.context.post(*this);
     return barren_ ? answer::barren : answer::some;
 }
@@ -183,13 +194,14 @@ shed_request::answer shed_request::send(need lacks) noexcept {
 void shed_request::shed(operation* op) noexcept {
     shed_request& request = *static_cast<shed_request*>(op);
     serving_loop& l = request.loop_;
-    // Written before it was posted, and not again until it is handled. A place may be free by now;
-    // then a connection that came meanwhile stays.
-    const bool is_late = request.lacks_ == need::place && !l.is_full();
-    const bool has_shed = !is_late && !l.context.ending() && l.shed_idle();
+    // Relaxed: a loop that begins or ends to wait meanwhile may be missed. If the one that asked
+    // has refused its client by now, a connection that came since then stays.
+    const bool is_wanted = l.shared.loops_that_wait.load(relaxed) != 0;
+    const bool has_one = !l.context.ending() && l.longest_idle() != nullptr;
+    if (has_one && is_wanted) l.shed_idle();
     const std::lock_guard lock(request.mutex_);
     request.sent_ = false;
-    request.barren_ = !is_late && !has_shed;
+    request.barren_ = !has_one;
 }
 
 address_counts::address address_counts::of(const io::endpoint& client) noexcept {

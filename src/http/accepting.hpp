@@ -78,16 +78,13 @@ public:
                // been asked
         barren,  // the loop is asked now; it had none at its last answer
     };
-    // What the asking loop lacks.
-    enum class need : unsigned char { place, descriptor };
-    answer send(need lacks) noexcept;
+    answer send() noexcept;
 
 private:
     static void shed(operation* op) noexcept;
 
     serving_loop& loop_;
     std::mutex mutex_;
-    need lacks_ = need::place;
     bool sent_ = false;    // it is in the loop's mailbox, or being handled
     bool barren_ = false;  // the loop had none at its last answer
 };

@@ -80,6 +80,7 @@ struct serving_shared {
     thread_pool* pool = nullptr;
     limits parser_limits;  // those of the options, large enough for streamed bodies
     atomic<std::size_t> open_connections{0};  // of all loops; nothing depends on its order
+    atomic<unsigned> loops_that_wait{0};      // until another loop has closed an idle connection
     address_counts addresses;
     byte_budget budget;
     mark_source marks{options.simulation != nullptr};
@@ -115,8 +116,6 @@ struct serving_loop : immovable {
     // Returns true if a client can be let in, perhaps in the place of an idle connection of this
     // loop.
     bool has_room() noexcept;
-    // Returns true if the server has no place for another connection.
-    bool is_full() const noexcept;
     // Serves an accepted connection, or refuses it.
     void let_in(io::tcp::socket&& s, const served_port& port) noexcept;
     // Counts a connection of the client, if that is needed now, and sets `from`. Returns false if
