@@ -101,7 +101,13 @@ int serve(const chat::options& o) {
         }
         ended.set();
     });
-    io::run([&](io::context& loop) { return watch(loop, *server, hall, ended, o); });
+    try {
+        io::run([&](io::context& loop) { return watch(loop, *server, hall, ended, o); });
+    } catch (...) {
+        server->drain(std::chrono::nanoseconds(0));
+        serving.join();
+        throw;
+    }
     serving.join();
     if (failure) std::rethrow_exception(failure);
     return 0;

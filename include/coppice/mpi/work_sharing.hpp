@@ -158,11 +158,12 @@ public:
     // Returns how many items are here. Threads: any, while no run is on.
     std::size_t size() const noexcept { return mine_.size() + service_.offered(); }
     // Removes the items that are here, and returns them, oldest first. Threads: any, while no run
-    // is on. Errors: std::bad_alloc.
+    // is on. Errors: std::bad_alloc; nothing is removed.
     std::vector<T> take_all() {
+        std::vector<T> all;
+        all.reserve(size());
         internal::bytes offered;
         service_.take_all(offered);
-        std::vector<T> all;
         internal::append_items<T>(all, offered);
         all.insert(all.end(), mine_.begin(), mine_.end());
         mine_.clear();
