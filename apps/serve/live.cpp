@@ -1,4 +1,5 @@
-// The answer of /live: reads every count, and how late the loops and the pool run posted work.
+// What /live and /live/events tell: reads every count, and how late the loops and the pool run
+// posted work.
 #include "live.hpp"
 
 #include <coppice/exec/connect.hpp>
@@ -155,7 +156,8 @@ struct live_board::loop : io::operation {
     static void run(operation* op) noexcept { static_cast<loop*>(op)->probe.end(); }
     io::context& context;
     delay_probe probe;
-    std::atomic<std::uint64_t> own{0};
+    std::atomic<std::uint64_t> own{0};  // with own_events
+    std::atomic<std::uint64_t> own_events{0};
 };
 
 struct live_board::pool_probe {
@@ -194,11 +196,22 @@ live_board::live_board(const http::server& server) : server_(server) {
 
 live_board::~live_board() = default;
 
-void live_board::add_own(const io::context& on) noexcept {
+live_board::loop* live_board::find(const io::context& on) const noexcept {
     for (const auto& l : loops_) {
-        if (&l->context != &on) continue;
-        l->own.fetch_add(1, std::memory_order_relaxed);  // relaxed: a count
+        if (&l->context == &on) return l.get();
     }
+    return nullptr;
+}
+
+void live_board::add_own(const io::context& on) noexcept {
+    // relaxed: a count
+    if (loop* const l = find(on)) l->own.fetch_add(1, std::memory_order_relaxed);
+}
+
+void live_board::add_own_events(const io::context& on) noexcept {
+    add_own(on);
+    // relaxed: a count
+    if (loop* const l = find(on)) l->own_events.fetch_add(1, std::memory_order_relaxed);
 }
 
 bool live_board::is_prompt(std::chrono::nanoseconds most) noexcept {
@@ -210,7 +223,7 @@ bool live_board::is_prompt(std::chrono::nanoseconds most) noexcept {
     return prompt;
 }
 
-std::string live_board::look(const std::deque<route_count>& routes, const std::string& about) {
+live_look live_board::look(const std::deque<route_count>& routes, const std::string& about) {
     const http::server_statistics s = server_.statistics();
     const std::int64_t at = now();  // the time of the counts; rates are computed from it
     std::string text;
@@ -231,7 +244,9 @@ std::string live_board::look(const std::deque<route_count>& routes, const std::s
     for (std::size_t i = 0; i != loops_.size(); ++i) {
         loop& l = *loops_[i];
         j.open('{').member("requests", s.loops[i].requests);
-        j.member("own", l.own.load(std::memory_order_relaxed));  // relaxed: a count
+        // relaxed: counts
+        j.member("own", l.own.load(std::memory_order_relaxed));
+        j.member("own_events", l.own_events.load(std::memory_order_relaxed));
         j.member("connections", s.loops[i].connections).member("delay_ns", l.probe.delay());
         j.close('}');
         l.measure();
@@ -253,7 +268,16 @@ std::string live_board::look(const std::deque<route_count>& routes, const std::s
     }
     j.close(']').close('}');
     look_duration_.store(now() - at, std::memory_order_relaxed);  // relaxed: a figure
-    return text;
+    return {execution::instant(at), std::move(text)};
+}
+
+std::shared_ptr<const live_look> live_board::recent_look(const std::deque<route_count>& routes,
+                                                         const std::string& about) {
+    const std::lock_guard lock(mutex_);
+    if (recent_ == nullptr || execution::instant(now()) >= recent_->at + period) {
+        recent_ = std::make_shared<live_look>(look(routes, about));
+    }
+    return recent_;
 }
 
 }  // namespace serve

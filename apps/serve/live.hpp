@@ -1,7 +1,8 @@
-// What /live answers: the counts of the server and of this program, for the page at /.
+// What /live and /live/events tell: the counts of the server and of this program.
 #pragma once
 
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/deadline.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/pool/thread_pool.hpp>
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -56,27 +58,46 @@ private:
     std::atomic<std::int64_t> last_{0};
 };
 
-// Measures a server's loops and pool, once for each request of /live, so that other requests pay
-// nothing. Threads: any. Lifetime: outlives the server.
+// What was read at a time.
+struct live_look {
+    coppice::execution::instant at;
+    std::string text;  // JSON. Its first member, "version", names its form.
+};
+
+// Measures a server's loops and pool, once for each look, so that other requests pay nothing.
+// Threads: any. Lifetime: outlives the server.
 class live_board : coppice::immovable {
 public:
+    // The least time between two looks of recent_look().
+    static constexpr std::chrono::milliseconds period{500};
+
     explicit live_board(const coppice::http::server& server);
     ~live_board();
     // Counts a request of the page itself, which its rates leave out.
     void add_own(const coppice::io::context& loop) noexcept;
+    // Counts an answer of /live/events that has ended, likewise.
+    void add_own_events(const coppice::io::context& loop) noexcept;
     // Returns false if work that was posted to a loop has waited for longer than `most`. Posts some
     // to each loop, for the next call. Not to be called once the server drains.
     bool is_prompt(std::chrono::nanoseconds most) noexcept;
-    // Returns the answer of /live: JSON. Its first member, "version", names its form.
-    std::string look(const std::deque<route_count>& routes, const std::string& about);
+    // Reads all counts. Returns the answer of /live.
+    live_look look(const std::deque<route_count>& routes, const std::string& about);
+    // Returns the last look, or a new one if `period` has passed since: however many pages there
+    // are, they share it. Blocks while another thread looks.
+    std::shared_ptr<const live_look> recent_look(const std::deque<route_count>& routes,
+                                                 const std::string& about);
 
 private:
     struct loop;
     struct pool_probe;
+    loop* find(const coppice::io::context& on) const noexcept;
+
     const coppice::http::server& server_;
     std::vector<std::unique_ptr<loop>> loops_;
     std::unique_ptr<pool_probe> pool_;            // nullptr: the server has no pool
-    std::atomic<std::int64_t> look_duration_{0};  // nanoseconds, at the last request of /live
+    std::atomic<std::int64_t> look_duration_{0};  // nanoseconds, at the last look
+    std::mutex mutex_;                            // guards recent_
+    std::shared_ptr<const live_look> recent_;     // nullptr: there was none yet
 };
 
 }  // namespace serve

@@ -1,4 +1,4 @@
-// The page at /: reads /live twice a second and draws what the runtime does.
+// The page at /: gets the figures as events, and draws what the runtime does.
 #pragma once
 // Rates are computed from the server's own times and counts, never from the times at which answers
 // reach the browser: a late answer changes no rate. A time without answers is drawn as a gap. To
@@ -83,8 +83,8 @@ tr.bad td { color: var(--bad); }
 'use strict';
 )page"
                                     R"page(
-const version = 1;      // of /live that this page understands
-const period = 500;     // ms between looks
+const version = 1;      // of the figures that this page understands
+const patience = 5000;  // ms without an event: beyond, the page connects again
 const shown = 60;       // s on a plot's axis
 const gap_least = 2.5;  // s between two looks: beyond, nothing is known of the time between
 const latency_time = 5; // s that percentiles and their plot are made of
@@ -106,27 +106,33 @@ const time = s => !isFinite(s) ? '-' : s < 1e-3 ? round(s * 1e6) + ' \u00b5s'
   : s < 1 ? round(s * 1e3) + ' ms' : round(s) + ' s';
 const percent = v => round(v) + ' %';
 
-// ---- From the server's answers to points: all by its own clock
-let samples = [];  // answers of /live, the oldest first
+// ---- From the server's figures to points: all by its own clock
+let samples = [];  // what was got, the oldest first
 let points = [];   // what lies between two of them
 const sum = list => list.reduce((a, b) => a + b, 0);
 const own = s => sum(s.loops.map(l => l.own));
+const own_events = s => sum(s.loops.map(l => l.own_events));
 const errors = s => sum(Object.entries(s.status).filter(([c]) => c >= 500).map(([, n]) => n));
-// The difference of a histogram, each bucket for itself, without the page's own requests: each of
-// these is taken from the nearest bucket that is not empty, first upwards from its time.
+// The difference of a histogram, each bucket for itself, without the page's own requests. Events
+// that have ended lasted the longest. Each other one is taken from the nearest bucket that is not
+// empty, first upwards from its time.
 const latency_between = (from, to) => {
   const upto = to.latency.up_to.map((n, i) => n - from.latency.up_to[i]);
   const counts = upto.map((n, i) => n - (i ? upto[i - 1] : 0));
   counts.push(to.latency.all - from.latency.all - upto[upto.length - 1]);
   const bounds = to.latency.bounds_ns.map(b => b / 1e9);
   const first = Math.max(0, bounds.findIndex(b => b * 1e9 >= to.look_ns));
-  const below = counts.map((_, i) => i).slice(0, first).reverse();
-  let mine = own(to) - own(from);
-  for (const i of counts.map((_, i) => i).slice(first).concat(below)) {
-    const less = Math.min(mine, counts[i]);
-    counts[i] -= less;
-    mine -= less;
-  }
+  const all = counts.map((_, i) => i);
+  const remove = (mine, order) => {
+    for (const i of order) {
+      const less = Math.min(mine, counts[i]);
+      counts[i] -= less;
+      mine -= less;
+    }
+  };
+  const events = own_events(to) - own_events(from);
+  remove(events, [...all].reverse());
+  remove(own(to) - own(from) - events, all.slice(first).concat(all.slice(0, first).reverse()));
   return { bounds, counts, all: sum(counts) };
 };
 const quantile = (h, q) => {
@@ -327,7 +333,7 @@ const draw = () => {
   id('about').textContent = `${b.program} \u00b7 ${b.model} on ${b.ring} \u00b7 ${
     b.loops.length} loop${b.loops.length > 1 ? 's' : ''}, ${b.workers.length} workers`;
 };
-// Takes an answer of /live. One that is older than the last is of another server: all begins anew.
+// Takes what an event tells. If it is older than the last, another server sent it: all begins again.
 const take = s => {
   const last = samples[samples.length - 1];
   if (last && (s.now_ns <= last.now_ns || s.requests < last.requests ||
@@ -348,25 +354,30 @@ const state = (text, bad) => {
 };
 // For tests, and the curious.
 const live = { paused: false, take, get points() { return points; } };
-async function look() {
-  if (!live.paused) {
-    try {
-      const s = await (await fetch('/live', { cache: 'no-store' })).json();
-      if (s.version === version) {
-        if (!live.paused) take(s);
-        state('live', false);
-      } else {
-        state('the server is of another version: reload', true);
-      }
-    } catch {
-      state('not answering', true);
-    }
-  }
-  setTimeout(look, period);  // only now: looks never overtake each other
-}
+const lost = () => state('not answering', true);
+let events, silence;
+// The browser connects again by itself after a connection that failed or ended, but not after an
+// answer that refuses, nor while it waits for a server that is silent.
+const listen = () => {
+  if (events) events.close();
+  events = new EventSource('/live/events');
+  events.onmessage = e => {
+    expect();
+    if (live.paused) return;
+    const s = JSON.parse(e.data), same = s.version === version;
+    if (same) take(s);
+    state(same ? 'live' : 'the server is of another version: reload', !same);
+  };
+  events.onerror = lost;
+  expect();
+};
+const expect = () => {
+  clearTimeout(silence);
+  silence = setTimeout(() => { lost(); listen(); }, patience);
+};
 build();
 addEventListener('resize', draw);
-look();
+listen();
 </script>
 </body>
 </html>

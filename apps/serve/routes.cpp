@@ -6,8 +6,10 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/when_all.hpp>
+#include <coppice/http/events.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/pause.hpp>
+#include <coppice/io/timer.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -136,7 +138,7 @@ auto counted(world& w, const char* name, F function) {
     }
 }
 
-// Returns what does not change while the server runs, as members of the answer of /live.
+// Returns what does not change while the server runs, as members of a look.
 std::string about(const world& w, const options& o) {
     static constexpr const char* models[] = {"single", "multi", "worker", "async"};
     const char* const ring = w.server->backend() == io::backend::uring ? "io_uring" : "epoll";
@@ -164,19 +166,41 @@ void add_refusals(http::router& routes, world& w, const options& o) {
     }
 }
 
-// The page at /, and what it requests twice a second. The page's own requests are counted
-// separately.
+// Sends a look at the figures, and the next one each time a period has passed. While the page does
+// not read, none is made for it. Ends when the page leaves, or the server drains.
+task<> send_looks(const world& w, std::string about, io::context& loop, http::event_writer& out) {
+    struct counted_at_end {
+        live_board& board;
+        io::context& loop;
+        ~counted_at_end() { board.add_own_events(loop); }
+    } const counted{*w.board, loop};
+    io::timer timer(loop);
+    for (;;) {
+        const std::shared_ptr<const live_look> look = w.board->recent_look(w.routes, about);
+        co_await out.send({.data = look->text, .retry = live_board::period});
+        co_await timer.wait_until(look->at + live_board::period);
+    }
+}
+
+// The page at /, the events that it gets, and their figures for scripts. The page's own requests
+// are counted separately.
 void add_page(http::router& routes, world& w, const options& o) {
     routes.get("/", [&w](request& r) {
         w.board->add_own(r.loop());
         return response::html(live_page);
     });
     routes.get("/live", [&w, o](request& r) {
-        response answer = response::json(w.board->look(w.routes, about(w, o)));
+        response answer = response::json(w.board->look(w.routes, about(w, o)).text);
         answer.add("Cache-Control", "no-store");
         // counted after this answer is made, so it does not include itself
         w.board->add_own(r.loop());
         return answer;
+    });
+    routes.get("/live/events", [&w, o](request& r) {
+        return http::events(r,
+                            [&w, &loop = r.loop(), about = about(w, o)](http::event_writer& out) {
+                                return send_looks(w, about, loop, out);
+                            });
     });
 }
 

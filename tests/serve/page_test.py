@@ -4,30 +4,24 @@
   page_test.py SERVER MODEL
 
 Skipped, with status 77 and a word, where no Chromium is installed (scripts/packages.sh browser).
-The browser is spoken to through two pipes (--remote-debugging-pipe), so it opens no port.
 """
-import ctypes
-import fcntl
 import http.client
 import json
 import os
 import re
-import select
-import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
-import time
 
-PATIENCE = 120  # seconds until something awaited counts as missing: only a hang takes that long
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
+from browser import PATIENCE, Program, check, main  # noqa: E402
+
 THREADS = 2
 CLIENTS = 3
 EACH = 60
 SLOW_MS = 150
 SLOW_MAX = 1000  # more than PATIENCE lets pass
-SKIPPED = 77
 
 # What the page shows. Bars are the heights of the histogram's rectangles; line holds the heights of
 # the points that are drawn of rates; ticks are the labels of each plot's axes, units its unit.
@@ -56,33 +50,10 @@ READ = """(() => {
 PLOTS_OF_TIME = ("rates", "processors", "delays", "connections", "network")
 
 
-class Failure(Exception):
-    pass
-
-
-def check(holds, what):
-    if not holds:
-        raise Failure(what)
-
-
-def ended_with_us():
-    """In the child: the kernel ends it when this process ends, however that happens."""
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-
-
-class Server:
-    def __init__(self, program, model):
+class Server(Program):
+    def __init__(self, program, model, port=0):
         threads = 1 if model == "single" else THREADS
-        self.process = subprocess.Popen(
-            [program, "--port", "0", "--model", model, "--threads", str(threads)],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-            preexec_fn=ended_with_us)
-        line = self.process.stdout.readline()
-        found = re.fullmatch(r"listening on http://127\.0\.0\.1:(\d+)\n", line)
-        if not found:
-            self.close()
-            raise Failure(f"the server said {line!r}")
-        self.port = int(found[1])
+        super().__init__(program, "--port", str(port), "--model", model, "--threads", str(threads))
 
     def metrics(self):
         """The samples of /metrics, by name: {labels: value}."""
@@ -104,118 +75,6 @@ class Server:
         check(answer["version"] == 1, f"/live is of version {answer['version']}")
         return answer
 
-    def drain(self):
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(PATIENCE)
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
-
-
-class Browser:
-    """One page; keeps every exception and every error that its console or its network had."""
-
-    def __init__(self, program):
-        self.errors = []
-        self.buffer = b""
-        self.last_id = 0
-        self.session = None
-        self.profile = tempfile.mkdtemp(prefix="coppice-page.")
-        theirs_in, self.out = os.pipe()
-        self.into, theirs_out = os.pipe()
-        # The browser reads 3 and writes 4: those that we hold must not be among them.
-        given = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (theirs_in, theirs_out)]
-        os.close(theirs_in)
-        os.close(theirs_out)
-        self.process = subprocess.Popen(
-            ["bash", "-c", 'exec 3<&"$1" 4>&"$2" && exec "${@:3}"', "bash", *map(str, given),
-             program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-             "--no-first-run", "--disable-background-networking", "--disable-component-update",
-             "--no-proxy-server", "--user-data-dir=" + self.profile, "--remote-debugging-pipe",
-             "about:blank"],
-            pass_fds=given, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, start_new_session=True, preexec_fn=ended_with_us,
-            env={**os.environ, "HOME": self.profile})
-        for fd in given:
-            os.close(fd)
-
-    def open(self, address):
-        target = self.call("Target.createTarget", url="about:blank")["targetId"]
-        self.session = self.call("Target.attachToTarget", targetId=target,
-                                 flatten=True)["sessionId"]
-        for domain in ("Runtime", "Log", "Page"):
-            self.call(domain + ".enable")
-        answer = self.call("Page.navigate", url=address)
-        check("errorText" not in answer, f"{address} was not loaded: {answer}")
-
-    def call(self, method, **parameters):
-        self.last_id += 1
-        message = {"id": self.last_id, "method": method, "params": parameters}
-        if self.session:
-            message["sessionId"] = self.session
-        os.write(self.out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self.receive()
-            if answer.get("id") == self.last_id:
-                check("error" not in answer, f"{method}: {answer}")
-                return answer["result"]
-
-    def receive(self):
-        while b"\0" not in self.buffer:
-            check(select.select([self.into], [], [], PATIENCE)[0], "the browser does not answer")
-            piece = os.read(self.into, 1 << 16)
-            check(piece, "the browser has ended")
-            self.buffer += piece
-        message, self.buffer = self.buffer.split(b"\0", 1)
-        message = json.loads(message)
-        method, of = message.get("method"), message.get("params", {})
-        if method == "Runtime.exceptionThrown":
-            self.errors.append(("exception", json.dumps(of["exceptionDetails"])))
-        elif method == "Runtime.consoleAPICalled" and of["type"] in ("error", "assert", "warning"):
-            self.errors.append(("console", json.dumps(of["args"])))
-        elif method == "Log.entryAdded" and of["entry"]["level"] == "error":
-            self.errors.append((of["entry"]["source"], json.dumps(of["entry"])))
-        return message
-
-    def exceptions(self):
-        return [error for error in self.errors if error[0] == "exception"]
-
-    def evaluate(self, script):
-        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True)
-        check("exceptionDetails" not in answer, f"the page cannot be read: {answer}")
-        return answer["result"].get("value")
-
-    def read(self):
-        return self.evaluate(READ)
-
-    def await_page(self, what, holds):
-        """What the page shows when `holds` is true of it for the first time."""
-        until = time.monotonic() + PATIENCE
-        while True:
-            page = self.read()
-            if page and holds(page):
-                return page
-            check(time.monotonic() < until and not self.exceptions(),
-                  f"{what}: not seen; the page shows {page}; its errors: {self.errors}")
-            time.sleep(0.05)  # the page itself looks twice a second
-
-    def close(self):
-        os.close(self.out)  # the end of its input ends the browser
-        os.close(self.into)
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            pass
-        try:
-            os.killpg(self.process.pid, signal.SIGKILL)  # the group is its own: start_new_session
-        except ProcessLookupError:
-            pass
-        self.process.wait()
-        shutil.rmtree(self.profile, ignore_errors=True)
-
 
 def clients_at(port):
     return [http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -232,19 +91,20 @@ def drive(clients):
                                                      b"Hello, World!"), "a wrong answer")
 
 
-def sum_of_others(look):
-    """The requests in an answer of /live that are not a page's own."""
-    return look["requests"] - sum(loop["own"] for loop in look["loops"])
+def own_of(look):
+    """The requests in an answer of /live that are a page's own."""
+    return sum(loop["own"] for loop in look["loops"])
 
 
-def check_between(server, browser):
+def check_between(server, tab):
     """What the page shows lies between what the server said before and after it looked."""
     def total(samples):
         return sum(samples["coppice_http_requests_total"].values())
 
-    asked = sum_of_others(server.look())
+    look = server.look()
+    asked = look["requests"] - own_of(look)
     before = server.metrics()  # one request more: a look that has it is later
-    page = browser.await_page("a look of the page", lambda p: p["total"] > asked)
+    page = tab.wait_until("a look of the page", lambda p: p["total"] > asked)
     after = server.metrics()
     check(page["total"] <= total(after), f"{page['total']} requests, but {total(after)} answered")
     for column, name in enumerate(("runs", "steals", "failed_steals", "parks"), 1):
@@ -254,7 +114,7 @@ def check_between(server, browser):
             check(low <= row[column] <= high, f"{name} {low} to {high}: {page['workers']}")
 
 
-def follow_latency(server, browser):
+def follow_latency(server, tab):
     """Requests that take their time move the histogram and the 99th percentile."""
     bounds = [bound / 1e9 for bound in server.look()["latency"]["bounds_ns"]] + [float("inf")]
     seen = threading.Event()
@@ -279,7 +139,7 @@ def follow_latency(server, browser):
     thread = threading.Thread(target=slow, daemon=True)
     thread.start()
     try:
-        browser.await_page("slow requests in the histogram", holds)
+        tab.wait_until("slow requests in the histogram", holds)
     finally:
         seen.set()
         thread.join(PATIENCE)
@@ -297,36 +157,66 @@ def check_axes(page):
           f"latency: {page['ticks']['latency']}")
 
 
-def stall(server, browser):
+def stall(server, tab):
     """Answers that come late and all at once make the rates that the server had."""
     rate = 66_000
-    browser.evaluate("live.paused = true")
+    tab.evaluate("live.paused = true")
     look = server.look()
     for seconds in (.001, .5, .5, 7, .5, .5):  # the first ends what the server itself has done
         look["now_ns"] += int(seconds * 1e9)
         look["requests"] += int(rate * seconds)
         look["status"]["200"] += int(rate * seconds)
         look["loops"][0]["requests"] += int(rate * seconds)
-        browser.evaluate(f"live.take({json.dumps(look)})")
-    page = browser.read()
+        tab.evaluate(f"live.take({json.dumps(look)})")
+    page = tab.read()
     last = page["points"][-5:]
     check(all(abs(r - rate) < 1 for r, _ in last), f"{rate} requests per second became {last}")
     check([gap for _, gap in last] == [False, False, True, False, False], f"gaps: {last}")
     check(page["gaps"] >= len(PLOTS_OF_TIME), f"{page['gaps']} gaps are drawn")
     check(page["rate"] == rate, f"the page shows {page['rate']} requests per second")
-    browser.evaluate("live.paused = false")
+    tab.evaluate("live.paused = false")
     # The server's own answers are older than those: the page takes them for another server's.
-    browser.await_page("the server again", lambda p: p["points"] and len(p["points"]) < 5
-                       and p["points"][-1][0] < rate / 2)
+    tab.wait_until("the server again", lambda p: p["points"] and len(p["points"]) < 5
+                   and p["points"][-1][0] < rate / 2)
 
 
-def follow(server, browser, model):
+def check_events(server, tab):
+    """The page gets its figures without a request for each of them."""
+    before = own_of(server.look())
+    seen = len(tab.read()["points"])
+    tab.wait_until("more figures", lambda p: len(p["points"]) >= seen + 4)
+    check(own_of(server.look()) == before + 1, "the page makes requests")  # 1: the look before
+
+
+def hang(server, tab):
+    """A server that is silent is not taken for one that is well, and the page finds it again."""
+    os.kill(server.process.pid, signal.SIGSTOP)
+    tab.wait_until("the server's silence", lambda p: p["state"] == "not answering")
+    os.kill(server.process.pid, signal.SIGCONT)
+    tab.wait_until("the server's return", lambda p: p["state"] == "live")
+
+
+def restart(program, model, port, tab):
+    """A page goes on with the server that takes the place of its own."""
+    server = Server(program, model, port)
+    try:
+        tab.wait_until("the next server", lambda p: p["state"] == "live" and p["points"]
+                       and p["total"] == 0)
+        client = clients_at(port)[0]
+        drive([client])
+        client.close()
+        tab.wait_until("the next server's requests", lambda p: p["total"] == EACH)
+    finally:
+        server.close()
+
+
+def follow(server, browser, program, model):
     loops = THREADS if model in ("multi", "async") else 1
     workers = 0 if model == "single" else THREADS
-    browser.open(f"http://127.0.0.1:{server.port}/")
+    tab = browser.open(server.address, READ)
     # Quiet: only the page itself asks.
-    quiet = browser.await_page("a page that is live", lambda p: p["state"] == "live"
-                               and len(p["line"]) >= 4 and len(p["loops"]) == loops)
+    quiet = tab.wait_until("a page that is live", lambda p: p["state"] == "live"
+                           and len(p["line"]) >= 4 and len(p["loops"]) == loops)
     check(quiet["title"] == "coppice", quiet["title"])
     check(quiet["open"] >= 1, f"not even itself: {quiet}")
     check(quiet["total"] == quiet["rate"] == 0 and quiet["p50"] == "-"
@@ -334,12 +224,13 @@ def follow(server, browser, model):
           and all(row[1] == 0 for row in quiet["loops"]), f"its own requests show: {quiet}")
     check_axes(quiet)
     check(len(quiet["workers"]) == workers, f"{workers} workers wanted: {quiet['workers']}")
+    check_events(server, tab)
 
     clients = clients_at(server.port)
     try:
         drive(clients)
         sent = CLIENTS * EACH
-        busy = browser.await_page(
+        busy = tab.wait_until(
             "the requests in the total, the clients among the connections",
             lambda p: p["total"] >= quiet["total"] + sent
             and p["open"] >= CLIENTS + 1 and sum(r[2] for r in p["loops"]) == p["open"])
@@ -348,47 +239,37 @@ def follow(server, browser, model):
             # A request for /cpu is two halves, which the pool runs.
             runs = sum(r[1] for r in busy["workers"]) - sum(r[1] for r in quiet["workers"])
             check(runs >= sent, f"{runs} runs of the pool for {sent / 2} computations")
-        check_between(server, browser)
+        check_between(server, tab)
         # The busiest half second is high up, the quiet ones are at the bottom.
         check(max(busy["line"]) - min(busy["line"]) > 20, f"rates: {busy['line']}")
         half = CLIENTS * EACH // 2
         check([busy["routes"][r][1] for r in ("/plaintext", "/cpu", "/echo")]
               == [str(half), str(half), "0"], f"routes: {busy['routes']}")
-        follow_latency(server, browser)
-        stall(server, browser)
+        follow_latency(server, tab)
+        stall(server, tab)
     finally:
         for client in clients:
             client.close()
-    browser.await_page("the clients' leaving", lambda p: p["open"] <= busy["open"] - CLIENTS)
-    check(not browser.errors, f"the page has errors: {browser.errors}")
+    tab.wait_until("the clients' leaving", lambda p: p["open"] <= busy["open"] - CLIENTS)
+    check(not tab.errors, f"the page has errors: {tab.errors}")
+    if model == "single":
+        hang(server, tab)
 
     check(server.drain() == 0, "the server did not drain")
-    browser.await_page("the server's end", lambda p: p["state"] == "not answering")
-    # A connection refused is logged by the network; the script must have caught it.
-    wrong = [e for e in browser.errors if e[0] != "network"]
+    tab.wait_until("the server's end", lambda p: p["state"] == "not answering")
+    restart(program, model, server.port, tab)
+    wrong = tab.errors_of_script()
     check(not wrong, f"the page has errors once its server is gone: {wrong}")
 
 
-def main():
+def test(browser):
     _, program, model = sys.argv
-    chromium = shutil.which("chromium") or shutil.which("chromium-headless-shell")
-    if not chromium:
-        print("skipped: no Chromium is installed (scripts/packages.sh browser)")
-        sys.exit(SKIPPED)
     server = Server(program, model)
     try:
-        browser = Browser(chromium)
-        try:
-            follow(server, browser, model)
-        finally:
-            browser.close()
-    except Failure as failure:
-        print(f"FAILED: {failure}")
-        sys.exit(1)
+        follow(server, browser, program, model)
     finally:
         server.close()
-    print("the page followed its server")
 
 
 if __name__ == "__main__":
-    main()
+    main(test, "the page followed its server")

@@ -7,13 +7,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -152,6 +156,48 @@ TEST_P(serve_on, sigterm_and_sigint_drain_and_exit_0) {
         EXPECT_TRUE(idle.ended());
         EXPECT_EQ(s.exit_status(), 0);
         EXPECT_EQ(s.out(), "") << "the listening line is alone on stdout";
+    }
+}
+
+// Returns the times of the looks in the events that a page has got.
+std::vector<std::int64_t> times_of_looks(const std::string& text) {
+    constexpr std::string_view name = "data: {\"version\":1,\"now_ns\":";
+    std::vector<std::int64_t> times;
+    for (std::size_t at = 0; (at = text.find(name, at)) != text.npos;) {
+        times.push_back(std::atoll(text.c_str() + (at += name.size())));
+    }
+    return times;
+}
+
+TEST_P(serve_on, pages_share_the_looks_at_the_figures_until_a_drain_ends_their_events) {
+    served s(flags());
+    std::vector<std::unique_ptr<client>> pages;
+    std::vector<std::string> got(3);
+    for (std::size_t i = 0; i != got.size(); ++i) {
+        pages.push_back(std::make_unique<client>(s.port()));
+        ASSERT_TRUE(pages[i]->send("GET /live/events HTTP/1.1\r\nHost: a\r\n\r\n"));
+    }
+    for (std::size_t i = 0; i != got.size(); ++i) {
+        while (times_of_looks(got[i]).size() < 3) {
+            const std::string more = pages[i]->receive_piece();
+            ASSERT_NE(more, "");
+            got[i] += more;
+        }
+    }
+    s.signal(SIGTERM);
+    std::set<std::int64_t> looks;
+    for (std::size_t i = 0; i != got.size(); ++i) {
+        got[i] += pages[i]->receive_all();
+        EXPECT_NE(got[i].find("\r\nContent-Type: text/event-stream\r\n"), std::string::npos);
+        EXPECT_TRUE(got[i].ends_with("\r\n0\r\n\r\n")) << "the answer is cut off";
+        const std::vector<std::int64_t> mine = times_of_looks(got[i]);
+        EXPECT_EQ(std::set(mine.begin(), mine.end()).size(), mine.size()) << "a look came twice";
+        looks.insert(mine.begin(), mine.end());
+    }
+    EXPECT_EQ(s.exit_status(), 0);
+    std::int64_t before = 0;
+    for (const std::int64_t look : looks) {
+        EXPECT_GE(look - std::exchange(before, look), 500'000'000);
     }
 }
 
