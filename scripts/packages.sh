@@ -4,7 +4,7 @@
 #
 #   scripts/packages.sh SET...     build: what ./run needs; test: what ./test adds; bench: rivals;
 #                                  docs: what scripts/docs.sh needs; postgresql: coppice-notes over
-#                                  PostgreSQL; browser: what tests the live page
+#                                  PostgreSQL; browser: what tests pages
 set -euo pipefail
 
 lock_wait_seconds=300
@@ -30,9 +30,9 @@ packages_of() {
             libconcurrentqueue-dev libasio-dev \
             wrk nghttp2-client python3 python3-pygal ;;
         docs) echo doxygen mkdocs ;;
-        # Not in the set test, because it takes half a gigabyte. Without it the tests of the live
-        # page are skipped.
-        browser) echo chromium ;;
+        # Not in the set test, because it takes half a gigabyte. Without it the tests of pages are
+        # skipped.
+        browser) echo chromium openssl ;;
         *)
             say "unknown package set '$1': build, test, bench, docs, postgresql or browser"
             exit 2

@@ -76,7 +76,17 @@ const entered = yes => {
   id('say').hidden = !yes;
   id(yes ? 'text' : 'name').focus();
 };
+// A page does not see the answer that refuses a WebSocket: asks for it without one.
+const refusal = async query => {
+  try {
+    const answer = await fetch('chat?' + query);
+    return answer.status === 426 ? 'not connected: try again' : 'refused: ' + (await answer.text()).trim();
+  } catch {
+    return 'the server does not answer';
+  }
+};
 const enter = () => {
+  if (socket && socket.readyState < WebSocket.CLOSING) return;
   const query = new URLSearchParams({ name: id('name').value, room: id('room').value });
   const here = location.href.replace(/^http/, 'ws').replace(/[?#].*$/, '');
   let was_open = false;
@@ -91,11 +101,10 @@ const enter = () => {
     const [kind, rest] = split(e.data);
     if (kinds[kind]) kinds[kind](rest);
   };
-  socket.onclose = e => {
+  socket.onclose = async e => {
     entered(false);
-    // A page does not see the answer that refuses a WebSocket.
-    state(was_open ? 'closed' + (e.reason ? ': ' + e.reason : ', code ' + e.code)
-      : 'refused: take another name, or another room');
+    state(!was_open ? await refusal(query)
+      : 'closed' + (e.reason ? ': ' + e.reason : ', code ' + e.code));
   };
 };
 id('enter').onsubmit = e => { e.preventDefault(); enter(); };
