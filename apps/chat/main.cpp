@@ -1,6 +1,7 @@
 // coppice-chat: a page, and WebSockets over which open pages talk in rooms. At SIGTERM or SIGINT
 // every page gets what was said before, is told, and gets the close code 1001. Exit status: 0
 // after a drain, 2 if the options cannot be served, 1 for a failure while running.
+#include "../common/process.hpp"
 #include "hall.hpp"
 #include "options.hpp"
 #include "routes.hpp"
@@ -118,6 +119,7 @@ int serve(const chat::options& o) {
 int main(int argc, char** argv) {
     const auto parsed = chat::parse(argc, argv);
     if (const int* const status = std::get_if<int>(&parsed)) return *status;
+    common::prepare_process();
     try {
         return serve(std::get<chat::options>(parsed));
     } catch (const std::exception& e) {

@@ -1,6 +1,7 @@
 // coppice-notes: keeps short texts in a database and serves them as JSON. An application to start
 // from: options, a store behind an interface, handlers that suspend, and a drain at the end.
 // Exit status: 0 after a drain, 2 if the options cannot be served, 1 for a failure while running.
+#include "../common/flags.hpp"
 #include "routes.hpp"
 
 #include <CLI/CLI.hpp>
@@ -10,7 +11,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <iostream>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -20,7 +20,7 @@ using namespace coppice;
 
 struct options {
     std::string address = "127.0.0.1";
-    int port = 8081;
+    std::uint16_t port = 8081;
     std::size_t threads = thread_pool::hardware();
     std::string database = "notes.db";
     std::int64_t database_ms = 5000;
@@ -40,11 +40,9 @@ int serve(const options& o) {
     std::unique_ptr<notes::store> store;
     std::optional<http::server> server;
     try {
-        const auto at = io::endpoint::parse(o.address, static_cast<std::uint16_t>(o.port));
-        if (!at) throw std::runtime_error("--address: '" + o.address + "' is not an address");
         store = open(o);
         http::server_options how;
-        how.endpoint = at.value();
+        how.endpoint = io::endpoint::parse(o.address, o.port).value();
         how.threads = o.threads;
         how.limits.body_bytes_max = 512 * 1024;
         server.emplace(std::move(how), notes::make_routes(*store));
@@ -66,22 +64,13 @@ int serve(const options& o) {
 int main(int argc, char** argv) {
     options o;
     CLI::App app("Keeps short texts in a database and serves them as JSON.", "coppice-notes");
-    app.add_option("--address", o.address, "IPv4 or IPv6 address to listen on")
-        ->capture_default_str();
-    app.add_option("--port", o.port, "TCP port; 0 lets the system choose")
-        ->check(CLI::Range(0, 65535))
-        ->capture_default_str();
+    common::add_place(app, o.address, o.port);
     app.add_option("--threads", o.threads, "event loops")->check(CLI::Range(1, 1024));
     app.add_option("--database", o.database,
                    "an SQLite file, made if it is missing, or postgresql://...")
         ->capture_default_str();
-    static const std::map<std::string, std::int64_t> units{{"ms", 1}, {"s", 1000}, {"m", 60'000}};
-    app.add_option("--database-timeout", o.database_ms,
-                   "how long a request waits for the database before it gets 503: 500ms, 5s, 1m; "
-                   "an hour at most")
-        ->transform(CLI::AsNumberWithUnit(units, CLI::AsNumberWithUnit::UNIT_REQUIRED))
-        ->check(CLI::Range(std::int64_t{1}, std::int64_t{3'600'000}))
-        ->default_str("5s");
+    common::add_time(app, "--database-timeout", o.database_ms,
+                     "how long a request waits for the database before it gets 503");
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

@@ -2,6 +2,7 @@
 // reopens the access log and the served directory, and reads the certificates again. Exit status: 0
 // after a drain, 2 if the options cannot be served, 1 for a failure while running, or if the server
 // that --healthcheck asks is not well.
+#include "../common/process.hpp"
 #include "certificates.hpp"
 #include "health.hpp"
 #include "options.hpp"
@@ -16,7 +17,6 @@
 #include <coppice/http2.hpp>
 #endif
 
-#include <sys/resource.h>
 #include <unistd.h>
 #include <csignal>
 #include <cstdio>
@@ -29,14 +29,6 @@
 namespace {
 
 using namespace coppice;
-
-// Every connection needs a descriptor: takes as many as the system permits.
-void raise_file_limit() {
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-    limit.rlim_cur = limit.rlim_max;
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 void say(const std::string& what) {
     std::fprintf(stderr, "coppice-serve: %s\n", what.c_str());
@@ -277,8 +269,7 @@ int main(int argc, char** argv) {
 
     if (options.healthcheck) return serve::ask_for_health(options);
     const auto endpoint = io::endpoint::parse(options.address, options.port);
-    raise_file_limit();
-    std::signal(SIGPIPE, SIG_IGN);
+    common::prepare_process();
     serve::world world;
     std::optional<http::access_log> log;
     std::optional<serve::certificates> certificates;

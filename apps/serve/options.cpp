@@ -1,10 +1,11 @@
 // Reads the command line with CLI11.
 #include "options.hpp"
 
+#include "../common/flags.hpp"
+
 #include <CLI/CLI.hpp>
 
 #include <coppice/http/admission.hpp>
-#include <coppice/io/endpoint.hpp>
 
 #include <charconv>
 #include <filesystem>
@@ -106,12 +107,6 @@ std::string refuse_other_than_block(const std::string& text) {
     }
 }
 
-// Returns what is wrong with an address; "" if nothing is.
-std::string refuse_other_than_address(const std::string& text) {
-    if (coppice::io::endpoint::parse(text, 1)) return "";
-    return "'" + text + "' is not an IPv4 or IPv6 address, like 127.0.0.1 or ::";
-}
-
 // Returns what is wrong with the file of a log, as far as that shows before it is opened; "" if
 // nothing is.
 std::string refuse_other_than_log(const std::string& text) {
@@ -147,7 +142,7 @@ void add_log(CLI::App& app, options& o) {
                  "send the id of each request to its client, as X-Request-Id");
 }
 
-void add_place(CLI::App& app, options& o, int& port) {
+void add_place(CLI::App& app, options& o) {
     using coppice::http::model;
     using coppice::io::backend;
     static const std::map<std::string, model> models{{"single", model::single},
@@ -156,12 +151,7 @@ void add_place(CLI::App& app, options& o, int& port) {
                                                      {"async", model::async}};
     static const std::map<std::string, backend> rings{
         {"auto", backend::automatic}, {"uring", backend::uring}, {"epoll", backend::epoll}};
-    app.add_option("--address", o.address, "IPv4 or IPv6 address to listen on")
-        ->check(refuse_other_than_address)
-        ->capture_default_str();
-    app.add_option("--port", port, "TCP port; 0 lets the system choose")
-        ->check(CLI::Range(0, 65535))
-        ->capture_default_str();
+    common::add_place(app, o.address, o.port);
     app.add_option("--threads", o.threads,
                    "event loops; for worker, the threads of its pool; by default 1 for single, "
                    "otherwise one per processor")
@@ -229,7 +219,7 @@ void add_content(CLI::App& app, options& o) {
         ->excludes(none);
 }
 
-void add_tls(CLI::App& app, options& o, int& port) {
+void add_tls(CLI::App& app, options& o) {
     flag_group tls(app, "TLS");
     CLI::Option* const certificates = tls.add(
         app.add_option("--tls-certificate", o.tls_certificates,
@@ -245,7 +235,7 @@ void add_tls(CLI::App& app, options& o, int& port) {
     keys->needs(certificates);
     tls.add(app.add_flag("--tls-only", o.tls_only, "listen at no port in the clear")
                 ->needs(certificates));
-    tls.add(app.add_option("--tls-port", port, "TCP port for TLS; 0 lets the system choose")
+    tls.add(app.add_option("--tls-port", o.tls_port, "TCP port for TLS; 0 lets the system choose")
                 ->check(CLI::Range(0, 65535))
                 ->capture_default_str()
                 ->needs(certificates));
@@ -261,7 +251,7 @@ void add_admin(CLI::App& app, options& o) {
                       ->check(CLI::Range(0, 65535)));
     admin.add(
         app.add_option("--admin-address", o.admin_address, "IPv4 or IPv6 address of that listener")
-            ->check(refuse_other_than_address)
+            ->check(common::refuse_other_than_address)
             ->capture_default_str()
             ->needs(port));
     admin.add(app.add_flag("--route-metrics", o.server.route_metrics,
@@ -356,8 +346,8 @@ void add_timeouts(CLI::App& app, options& o) {
 }
 
 // Errors: CLI::ValidationError if --healthcheck cannot find the server, or cannot speak with it.
-void check_that_it_can_be_asked(const options& o, int port) {
-    if (o.admin_port.value_or(static_cast<std::uint16_t>(port)) == 0) {
+void check_that_it_can_be_asked(const options& o) {
+    if (o.admin_port.value_or(o.port) == 0) {
         throw CLI::ValidationError("--healthcheck", "the port of the server must not be 0");
     }
     if (o.tls_only && !o.admin_port) {
@@ -400,12 +390,10 @@ std::optional<std::uint64_t> read_size(std::string_view text) {
 
 std::variant<options, int> parse(int argc, char** argv) {
     options o;
-    int port = o.port;
-    int tls_port = o.tls_port;
     CLI::App app("A web server on the coppice runtime.", "coppice-serve");
     app.set_version_flag("--version", "coppice-serve " COPPICE_SERVE_VERSION);
-    add_place(app, o, port);
-    add_tls(app, o, tls_port);
+    add_place(app, o);
+    add_tls(app, o);
     add_content(app, o);
     add_admin(app, o);
     add_limits(app, o);
@@ -419,12 +407,10 @@ std::variant<options, int> parse(int argc, char** argv) {
         if (o.server.model == coppice::http::model::single && o.threads > 1) {
             throw CLI::ValidationError("--threads", "must be 1 for --model single");
         }
-        if (o.healthcheck) check_that_it_can_be_asked(o, port);
+        if (o.healthcheck) check_that_it_can_be_asked(o);
     } catch (const CLI::ParseError& e) {
         return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
     }
-    o.port = static_cast<std::uint16_t>(port);
-    o.tls_port = static_cast<std::uint16_t>(tls_port);
     // A handler that reads its body piece by piece has the same limit as one that has it whole.
     o.server.streamed_body_bytes_max = o.server.limits.body_bytes_max;
     if (o.connections_per_address_max != 0) {
