@@ -80,7 +80,8 @@ const entered = yes => {
 const refusal = async query => {
   try {
     const answer = await fetch('chat?' + query);
-    return answer.status === 426 ? 'not connected: try again' : 'refused: ' + (await answer.text()).trim();
+    return answer.status === 426 ? 'not connected: try again'
+      : 'refused: ' + (await answer.text()).trim();
   } catch {
     return 'the server does not answer';
   }

@@ -195,9 +195,11 @@ const tables = [
     Object.keys(b.status).map(c => {
       const of = s => (s.status[c] || 0) - (c === '200' ? own(s) : 0);
       return [c, rate_of(a, b, of), whole(of(b))]; })
-      .concat([['timed out', 'timed_out'], ['refused', 'refused'], ['shed', 'shed'],
-        ['exceptions', 'exceptions'], ['handlers stopped', 'stopped']]
-        .map(([n, k]) => [n, rate_of(a, b, s => s[k]), whole(b[k])])),
+      .concat([['timed out', s => s.timed_out], ['refused', s => s.refused],
+        ['shed', s => s.shed], ['exceptions', s => s.exceptions],
+        // A page that leaves stops its events.
+        ['handlers stopped', s => Math.max(0, s.stopped - own_events(s))]]
+        .map(([n, of]) => [n, rate_of(a, b, of), whole(of(b))])),
     bad: r => (r[0] >= '5' && r[0] < '6' || r[0] === 'exceptions') && r[1] !== '0' },
   { id: 'loops', title: 'Event loops', head: ['loop', 'requests/s', 'connections', 'delay'],
     rows: (a, b) => b.loops.map((l, i) => [i, rate_of(a, b, s => s.loops[i].requests -
@@ -333,7 +335,8 @@ const draw = () => {
   id('about').textContent = `${b.program} \u00b7 ${b.model} on ${b.ring} \u00b7 ${
     b.loops.length} loop${b.loops.length > 1 ? 's' : ''}, ${b.workers.length} workers`;
 };
-// Takes what an event tells. If it is older than the last, another server sent it: all begins again.
+// Takes what an event tells. If it is older than the last, another server has sent it, and all
+// begins again.
 const take = s => {
   const last = samples[samples.length - 1];
   if (last && (s.now_ns <= last.now_ns || s.requests < last.requests ||

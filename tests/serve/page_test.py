@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 import threading
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
@@ -33,11 +34,12 @@ READ = """(() => {
     .map(r => [...r.children].map(c => Number(c.textContent.replaceAll(',', ''))));
   const number = id => Number(text(id).replaceAll(',', ''));
   const of_plots = f => Object.fromEntries(plots.map(p => [p.id, f(p.id)]));
+  const named = id => Object.fromEntries([...document.querySelectorAll('#' + id + ' tr')]
+    .map(r => [...r.children].map(c => c.textContent)).map(r => [r[0], r.slice(1)]));
   return { state: text('state'), rate: number('rate'), total: number('total'),
     open: number('open'), p50: text('p50'), p99: text('p99'), loops: rows('loops'),
     workers: rows('workers'), title: document.title,
-    routes: Object.fromEntries([...document.querySelectorAll('#routes tr')]
-      .map(r => [...r.children].map(c => c.textContent)).map(r => [r[0], r.slice(1)])),
+    routes: named('routes'), answers: named('answers'),
     bars: [...document.querySelectorAll('#latency .bar')].map(r => r.height.baseVal.value),
     line: [...document.querySelectorAll('#rates .line')].flatMap(p =>
       p.getAttribute('d').slice(1).split('L').map(xy => Number(xy.split(' ')[1]))),
@@ -188,6 +190,22 @@ def check_events(server, tab):
     check(own_of(server.look()) == before + 1, "the page makes requests")  # 1: the look before
 
 
+def leave(server, browser, tab):
+    """A page that leaves shows in no figure of another."""
+    other = browser.open(server.address, READ)
+    other.wait_until("another page", lambda p: p["state"] == "live" and p["points"])
+    other.close()
+    until = time.monotonic() + PATIENCE
+    while sum(loop["own_events"] for loop in server.look()["loops"]) == 0:
+        check(time.monotonic() < until, "the server does not notice that a page has left")
+        time.sleep(0.05)
+    seen = len(tab.read()["points"])
+    page = tab.wait_until("more figures", lambda p: len(p["points"]) >= seen + 2)
+    check(page["total"] == 0 and page["p50"] == "-" and max(page["bars"]) == 0
+          and page["answers"]["handlers stopped"][1] == "0"
+          and page["answers"]["200"][1] == "0", f"a page that has left shows: {page}")
+
+
 def hang(server, tab):
     """A server that is silent is not taken for one that is well, and the page finds it again."""
     os.kill(server.process.pid, signal.SIGSTOP)
@@ -225,6 +243,7 @@ def follow(server, browser, program, model):
     check_axes(quiet)
     check(len(quiet["workers"]) == workers, f"{workers} workers wanted: {quiet['workers']}")
     check_events(server, tab)
+    leave(server, browser, tab)
 
     clients = clients_at(server.port)
     try:
