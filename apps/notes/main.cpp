@@ -2,6 +2,7 @@
 // from: options, a store behind an interface, handlers that suspend, and a drain at the end.
 // Exit status: 0 after a drain, 2 if the options cannot be served, 1 for a failure while running.
 #include "../common/flags.hpp"
+#include "../common/process.hpp"
 #include "routes.hpp"
 
 #include <CLI/CLI.hpp>
@@ -76,6 +77,7 @@ int main(int argc, char** argv) {
     } catch (const CLI::ParseError& e) {
         return app.exit(e, std::cout, std::cerr) == 0 ? 0 : 2;
     }
+    common::prepare_process();
     try {
         return serve(o);
     } catch (const std::exception& e) {

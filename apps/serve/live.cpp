@@ -156,7 +156,7 @@ struct live_board::loop : io::operation {
     static void run(operation* op) noexcept { static_cast<loop*>(op)->probe.end(); }
     io::context& context;
     delay_probe probe;
-    std::atomic<std::uint64_t> own{0};  // with own_events
+    std::atomic<std::uint64_t> own{0};
     std::atomic<std::uint64_t> own_events{0};
 };
 
@@ -209,7 +209,6 @@ void live_board::add_own(const io::context& on) noexcept {
 }
 
 void live_board::add_own_events(const io::context& on) noexcept {
-    add_own(on);
     // relaxed: a count
     if (loop* const l = find(on)) l->own_events.fetch_add(1, std::memory_order_relaxed);
 }

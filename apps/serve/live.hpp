@@ -73,9 +73,9 @@ public:
 
     explicit live_board(const coppice::http::server& server);
     ~live_board();
-    // Counts a request of the page itself, which its rates leave out.
+    // Counts a request of the page itself, which its rates leave out; not one for its events.
     void add_own(const coppice::io::context& loop) noexcept;
-    // Counts an answer of /live/events that has ended, likewise.
+    // Counts events of the page that have ended, as the server does: likewise.
     void add_own_events(const coppice::io::context& loop) noexcept;
     // Returns false if work that was posted to a loop has waited for longer than `most`. Posts some
     // to each loop, for the next call. Not to be called once the server drains.

@@ -110,7 +110,8 @@ const percent = v => round(v) + ' %';
 let samples = [];  // what was got, the oldest first
 let points = [];   // what lies between two of them
 const sum = list => list.reduce((a, b) => a + b, 0);
-const own = s => sum(s.loops.map(l => l.own));
+const own_of_loop = l => l.own + l.own_events;
+const own = s => sum(s.loops.map(own_of_loop));
 const own_events = s => sum(s.loops.map(l => l.own_events));
 const errors = s => sum(Object.entries(s.status).filter(([c]) => c >= 500).map(([, n]) => n));
 // The difference of a histogram, each bucket for itself, without the page's own requests. Events
@@ -203,7 +204,7 @@ const tables = [
     bad: r => (r[0] >= '5' && r[0] < '6' || r[0] === 'exceptions') && r[1] !== '0' },
   { id: 'loops', title: 'Event loops', head: ['loop', 'requests/s', 'connections', 'delay'],
     rows: (a, b) => b.loops.map((l, i) => [i, rate_of(a, b, s => s.loops[i].requests -
-      s.loops[i].own), whole(l.connections), time(l.delay_ns / 1e9)]) },
+      own_of_loop(s.loops[i])), whole(l.connections), time(l.delay_ns / 1e9)]) },
   { id: 'workers', title: 'Pool workers', head: ['worker', 'runs', 'steals', 'lost', 'parks'],
     rows: (a, b) => b.workers.map((w, i) => [i, whole(w.runs), whole(w.steals), whole(w.lost),
       whole(w.parks)]), none: 'This server has no pool.' },

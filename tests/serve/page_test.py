@@ -95,7 +95,7 @@ def drive(clients):
 
 def own_of(look):
     """The requests in an answer of /live that are a page's own."""
-    return sum(loop["own"] for loop in look["loops"])
+    return sum(loop["own"] + loop["own_events"] for loop in look["loops"])
 
 
 def check_between(server, tab):
