@@ -111,6 +111,14 @@ bool connection::upgrades(const response& made) noexcept {
     return made.status() == 101 && made.source() != nullptr && made.source()->upgrade() != nullptr;
 }
 
+// Returns true if this may be the answer to the request. To the client of a tunnel, a 2xx answer of
+// another kind would say that its WebSocket is open.
+inline bool connection::fits(const response& made) const noexcept {
+    if (!is_stream_) [[likely]]
+        return made.status() >= 200 || upgrades(made);
+    return link_->is_tunnel() ? made.status() >= 300 || upgrades(made) : made.status() >= 200;
+}
+
 response connection::call(exchange& e, const handler& h, request& r) {
     try {
         return h.answer(r);
@@ -122,12 +130,12 @@ response connection::call(exchange& e, const handler& h, request& r) {
 // Passes an answer through the filters and puts it into the output.
 [[gnu::flatten]] connection::step connection::finish(exchange& e, response&& made,
                                                      const request& r) {
-    if (made.status() < 200 && !upgrades(made)) [[unlikely]]
-        made = interim_answer(e);
+    if (!fits(made)) [[unlikely]]
+        made = unfit_answer(e, made.status());
     if (loop_.routes.has_filters()) [[unlikely]] {
         pass_filters(e, made, r);
         // a filter's mistake
-        if (made.status() < 200 && !upgrades(made)) made = interim_answer(e);
+        if (!fits(made)) made = unfit_answer(e, made.status());
     }
     const request_head& head = e.parser.head();
     if (made.source() != nullptr && head.verb() != method::head &&

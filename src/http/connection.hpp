@@ -305,6 +305,7 @@ private:
     step settle(exchange& e, step s);
     step finish(exchange& e, response&& made, const request& r);
     static bool upgrades(const response& made) noexcept;
+    bool fits(const response& made) const noexcept;
     [[gnu::noinline]] void pass_filters(exchange& e, response& made, const request& r);
     response call(exchange& e, const handler& h, request& r);
     [[gnu::cold, gnu::noinline]] void decide_about_rest(exchange& e, const request_head* head);
@@ -321,7 +322,7 @@ private:
     static response refusal(exchange& e, int status, const char* reason);
     [[gnu::cold, gnu::noinline]] static response no_room(exchange& e);
     [[gnu::cold, gnu::noinline]] void refuse(exchange& e, int status, const char* reason);
-    [[gnu::cold, gnu::noinline]] response interim_answer(exchange& e);
+    [[gnu::cold, gnu::noinline]] response unfit_answer(exchange& e, int status);
     [[gnu::cold, gnu::noinline]] response answer_to(exchange& e,
                                                     const std::exception_ptr& error) noexcept;
     [[gnu::cold, gnu::noinline]] void report_exception(exchange& e,

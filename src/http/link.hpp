@@ -54,6 +54,8 @@ public:
     [[nodiscard]] virtual bool keep_trailers(std::string_view lines) noexcept {
         return lines.empty();
     }
+    // Returns true if a 2xx answer would make the stream a tunnel. Threads: any.
+    virtual bool is_tunnel() const noexcept { return false; }
     // Returns the client's address, or nullptr: ask the socket. Threads: any.
     virtual const io::endpoint* peer() const noexcept { return nullptr; }
 

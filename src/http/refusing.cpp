@@ -113,9 +113,16 @@ void connection::report_exception(exchange& e, std::exception_ptr error) noexcep
     }
 }
 
-// Returns the 500 for an answer with an interim status. Only the connection sends interim answers;
-// as a final answer, the client would take one for the beginning of the next.
-response connection::interim_answer(exchange& e) {
+// Returns what takes the place of an answer that does not fit: 405 for a resource that should have
+// become a WebSocket and has not, 500 for an interim status. Only the connection sends interim
+// answers; as a final answer, the client would take one for the beginning of the next.
+response connection::unfit_answer(exchange& e, int status) {
+    if (status >= 200) {
+        const auto found = loop_.routes.match(method::connect, e.parser.head().path());
+        response made = response::status(405, "this resource speaks no WebSocket");
+        if (found.status != match_status::method_not_allowed) return made.add("Allow", all_methods);
+        return made.add("Allow", found.allowed.to_string());
+    }
     report_exception(e, std::make_exception_ptr(std::logic_error(
                             "the answer to a request has an interim status (1xx)")));
     return response::status(500);

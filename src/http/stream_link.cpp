@@ -29,7 +29,11 @@ stream_link::stream_link(stream_session& s, std::int32_t number, std::string_vie
       number_(number),
       input_(head),
       is_chunked_(!ended && head.ends_with("\r\ntransfer-encoding: chunked\r\n\r\n")),
-      is_head_(head.starts_with("HEAD ")) {}
+      is_head_(head.starts_with("HEAD ")),
+      is_tunnel_(head.ends_with("\r\nconnection: upgrade\r\n\r\n")),
+      is_ended_(ended) {
+    if (is_tunnel_) most_ = head.size();
+}
 
 stream_link::~stream_link() {
     const std::size_t bytes = reserved_ + reserved_held_;
@@ -75,7 +79,7 @@ void stream_link::finish_later(ring_operation*& pending, int result) noexcept {
 bool stream_link::receive_now(ring_operation& op) noexcept {
     if (!has_input() || is_whole()) {
         op.result = 0;
-        if (is_whole()) return true;
+        if (is_whole() || (is_open_ && is_ended_)) return true;
         op.result = -ECONNRESET;
         return is_closed_;
     }
@@ -85,15 +89,17 @@ bool stream_link::receive_now(ring_operation& op) noexcept {
         return true;
     }
     is_begun_ = true;
-    const std::size_t n = std::min(input_.size() - at_, io::buffer_pool::buffer_bytes);
+    const std::size_t n = std::min(readable(), io::buffer_pool::buffer_bytes);
     std::memcpy(into, input_.data() + at_, n);
     at_ += n;
-    if (!has_input()) {
+    const bool all = at_ == input_.size();
+    if (all) {
         input_.clear();
         at_ = 0;
+        if (is_tunnel_ && !is_open_) most_ = 0;
         if (reserved_ != 0) session_.budget().give(std::exchange(reserved_, 0));
     }
-    const std::size_t used = has_input() ? std::min(n, unconsumed_) : unconsumed_;
+    const std::size_t used = all ? unconsumed_ : std::min(n, unconsumed_);
     if (used != 0 && !is_closed_) {
         unconsumed_ -= used;
         session_.engine().consumed(number_, used);
@@ -141,6 +147,12 @@ bool stream_link::send_now(ring_operation& op) noexcept {
 // Gives a head to the engine, and notes how long the body is.
 bool stream_link::put_head(std::string_view head) noexcept {
     const std::string_view status = head.substr(std::string_view("HTTP/1.1 ").size(), 3);
+    if (is_tunnel_ && status == "101") {
+        is_answered_ = is_open_ = true;
+        most_ = ~std::size_t{0};
+        session_.note_ready(*this);  // a receive may wait for what was withheld
+        return session_.engine().answer(number_, head, false);
+    }
     if (status.starts_with('1')) return session_.engine().answer(number_, head, false);
     is_answered_ = true;
     const std::size_t field = head.find(length_name);
@@ -160,8 +172,8 @@ void stream_link::say_end() noexcept {
     if (is_whole()) {
         session_.engine().wake(number_);
     } else {
-        session_.engine().reset(number_, is_begun_ ? stream_reset::internal_error
-                                                   : stream_reset::refused);
+        session_.engine().reset(number_,
+                                is_begun_ ? stream_reset::internal_error : stream_reset::refused);
     }
     rest();
 }
@@ -181,7 +193,8 @@ bool stream_link::keep_trailers(std::string_view lines) noexcept {
 
 void stream_link::close(bool reset) noexcept {
     if (reset && !is_closed_) {
-        session_.engine().reset(number_, stream_reset::internal_error);
+        session_.engine().reset(number_,
+                                is_tunnel_ ? stream_reset::cancel : stream_reset::internal_error);
         session_.run_later();
     }
     finish_later(reader_, -ECANCELED);
@@ -219,6 +232,11 @@ bool stream_link::input(std::string_view bytes) noexcept {
 }
 
 bool stream_link::end_input(std::string_view trailers) noexcept {
+    if (is_tunnel_) {
+        is_ended_ = true;
+        session_.note_ready(*this);
+        return true;
+    }
     if (!is_chunked_ || (!is_fresh_ && !is_owned_)) return true;
     try {
         input_.append("0\r\n").append(trailers).append("\r\n");

@@ -9,12 +9,17 @@
 // A short body of an answer is copied, and its send ends at once. The bytes of a longer one are
 // taken from the operation, which ends when they are gone: a window that is closed thus makes a
 // producer wait.
+//
+// A stream that is to become a WebSocket is a tunnel. Its request has the form of an upgrade, and
+// no body. What the client sends behind it is withheld until the answer 101, so that the parser
+// never takes it for another request. Without that answer it is dropped with the stream.
 
 #include <coppice/base/intrusive.hpp>
 #include <coppice/http/multiplexer.hpp>
 
 #include "link.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -43,6 +48,7 @@ public:
     void close(bool reset) noexcept override;
     void rest() noexcept override;
     bool keep_trailers(std::string_view lines) noexcept override;
+    bool is_tunnel() const noexcept override { return is_tunnel_; }
     const io::endpoint* peer() const noexcept override;
 
     bool input(std::string_view bytes) noexcept override;
@@ -65,7 +71,8 @@ private:
     bool send_now(ring_operation& op) noexcept;
     bool put_head(std::string_view head) noexcept;
     void finish_later(ring_operation*& pending, int result) noexcept;
-    bool has_input() const noexcept { return input_.size() != at_; }
+    std::size_t readable() const noexcept { return std::min(input_.size(), most_) - at_; }
+    bool has_input() const noexcept { return readable() != 0; }
     // Returns true if the answer is whole, though it may not have been sent.
     bool is_whole() const noexcept { return is_answered_ && (has_length_ ? left_ == 0 : has_end_); }
     bool is_given() const noexcept {
@@ -76,18 +83,22 @@ private:
     const std::int32_t number_;
     std::string input_;  // of the request, in the form of HTTP/1.1
     std::size_t at_ = 0;
-    std::size_t unconsumed_ = 0;  // bytes of the window that are in input_
-    std::size_t reserved_ = 0;    // of the budget, for input_
+    std::size_t most_ = ~std::size_t{0};  // bytes of input_ that are not withheld
+    std::size_t unconsumed_ = 0;          // bytes of the window that are in input_
+    std::size_t reserved_ = 0;            // of the budget, for input_
     ring_operation* reader_ = nullptr;
     ring_operation* writer_ = nullptr;
     std::size_t taken_ = 0;  // bytes of the writer's
     std::string held_;       // of the answer's body
     std::size_t held_at_ = 0;
-    std::string trailers_;  // of the answer
+    std::string trailers_;           // of the answer
     std::size_t reserved_held_ = 0;  // of the budget, for held_
     std::uint64_t left_ = 0;         // bytes that the answer's body still needs
     bool is_chunked_;                // the request's body is given in chunks
     bool is_head_;                   // the request is HEAD
+    const bool is_tunnel_;           // the request is for a WebSocket
+    bool is_ended_;                  // the client has ended its side of a tunnel
+    bool is_open_ = false;           // the tunnel was answered with 101
     bool is_answered_ = false;       // the final head was given to the engine
     bool has_length_ = false;        // the answer has a length
     bool has_end_ = false;           // the connection has said the end of the answer

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <new>
-#include <stdexcept>
 #include <utility>
 
 #include "fields.hpp"
@@ -83,6 +82,10 @@ struct engine::callbacks {
                 return e.head_ended(*frame, *s);
             }
             const bool trailers = frame->hd.type == NGHTTP2_HEADERS;
+            if (trailers && s->is_tunnel) {  // RFC 9113 section 8.5
+                return nghttp2_submit_rst_stream(e.session_, NGHTTP2_FLAG_NONE, s->number,
+                                                 NGHTTP2_PROTOCOL_ERROR);
+            }
             if (!ended || s->user == nullptr) return 0;
             if (!s->user->end_input(trailers ? s->head.lines() : std::string_view())) {
                 e.reset(s->number, http::stream_reset::refused);
@@ -112,8 +115,7 @@ struct engine::callbacks {
         return 0;
     }
     static ssize_t read(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size,
-                        std::uint32_t* flags, nghttp2_data_source* source,
-                        void* user) noexcept {
+                        std::uint32_t* flags, nghttp2_data_source* source, void* user) noexcept {
         const stream& s = *static_cast<const stream*>(source->ptr);
         if (s.user == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
         const http::multiplexed_stream::taken t =
@@ -166,6 +168,7 @@ engine::engine(const server_limits& most, http::multiplexed_streams& streams, bo
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, most_.streams_max},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, most_.stream_window_bytes},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, list_bytes},
+        {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, most_.websockets ? 1u : 0u},
     };
     if (nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings, std::size(settings)) != 0 ||
         nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, connection_window) !=
@@ -200,7 +203,7 @@ engine::stream* engine::open(std::int32_t number) noexcept {
     stream* const s = spare_.back();
     s->number = number;
     s->user = nullptr;
-    s->refused = false;
+    s->refused = s->is_tunnel = false;
     if (nghttp2_session_set_stream_user_data(session_, number, s) != 0) return nullptr;
     spare_.pop_back();
     if (number > newest_ + 2) {
@@ -226,10 +229,18 @@ int engine::head_ended(const nghttp2_frame& frame, stream& s) {
         return nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, s.number,
                                          NGHTTP2_PROTOCOL_ERROR);
     }
+    s.is_tunnel = s.head.is_tunnel();
+    if (s.is_tunnel && !s.head.is_websocket()) return refuse_protocol(s);
     frames_left_ = std::min(frames_left_ + 2, most_.idle_frames_max);
     s.user = streams_.begin(s.number, text, ended);
     if (s.user == nullptr) reset(s.number, http::stream_reset::refused);
     return 0;
+}
+
+// Answers a request for a protocol that the server does not speak, as RFC 9220 section 3 says.
+int engine::refuse_protocol(const stream& s) noexcept {
+    const nghttp2_nv status = pair_of(":status", "501");
+    return nghttp2_submit_response(session_, s.number, &status, 1, nullptr);
 }
 
 // ---- What a client may waste -------------------------------------------------------------------
@@ -360,12 +371,22 @@ bool engine::collect_fields(std::size_t from) {
     return true;
 }
 
+// Makes the 101 that was collected the answer to an extended CONNECT (RFC 8441 section 5).
+void engine::open_tunnel(int& status) noexcept {
+    status = 200;
+    pairs_.front() = pair_of(":status", "200");
+    std::erase_if(pairs_, [](const nghttp2_nv& p) {
+        return text_of(p.name, p.namelen) == "sec-websocket-accept";
+    });
+}
+
 bool engine::answer(std::int32_t number, std::string_view head, bool ended) noexcept {
     stream* const s = find(number);
     if (s == nullptr) return true;
     try {
         int status = 0;
         if (!collect(head, status)) return false;
+        if (status == 101) open_tunnel(status);
         if (status < 200) {
             return nghttp2_submit_headers(session_, NGHTTP2_FLAG_NONE, number, nullptr,
                                           pairs_.data(), pairs_.size(), nullptr) == 0;
@@ -407,41 +428,6 @@ void engine::shut_down() noexcept {
     (void)nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
                                 nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
                                 nullptr, 0);
-}
-
-// ---- What makes engines ------------------------------------------------------------------------
-
-namespace {
-
-class for_servers final : public http::multiplexing {
-public:
-    explicit for_servers(const server_limits& limits) noexcept : limits_(limits) {}
-    std::string_view preface() const noexcept override {
-        return {NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN};
-    }
-    std::string_view protocol() const noexcept override { return "h2"; }
-    std::unique_ptr<http::multiplexer> accept(http::multiplexed_streams& streams, bool secure,
-                                              const http::limits& limit) const override {
-        return std::make_unique<engine>(limits_, streams, secure, limit);
-    }
-
-private:
-    const server_limits limits_;
-};
-
-}  // namespace
-
-std::shared_ptr<const http::multiplexing> for_server(server_limits limits) {
-    if (limits.streams_max < 1 || limits.streams_max > 10'000) {
-        throw std::invalid_argument("http2::server_limits::streams_max must be 1 to 10000, got " +
-                                    std::to_string(limits.streams_max));
-    }
-    if (limits.stream_window_bytes < 1 || limits.stream_window_bytes > NGHTTP2_MAX_WINDOW_SIZE) {
-        throw std::invalid_argument(
-            "http2::server_limits::stream_window_bytes must be 1 to 2147483647, got " +
-            std::to_string(limits.stream_window_bytes));
-    }
-    return std::make_shared<for_servers>(limits);
 }
 
 }  // namespace coppice::http2

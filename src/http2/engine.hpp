@@ -38,6 +38,7 @@ private:
         std::int32_t number = 0;
         http::multiplexed_stream* user = nullptr;  // nullptr: not begun, or closed
         bool refused = false;                      // its request was malformed
+        bool is_tunnel = false;                    // its request is an extended CONNECT
         head_text head;
     };
     struct callbacks;
@@ -47,6 +48,7 @@ private:
     stream* open(std::int32_t number) noexcept;
     void close(stream& s, bool reset) noexcept;
     int head_ended(const nghttp2_frame& frame, stream& s);
+    int refuse_protocol(const stream& s) noexcept;
     void note_frame(const nghttp2_frame_hd& head) noexcept;
     void note_sent(const nghttp2_frame& frame) noexcept;
     void waste_frame() noexcept;
@@ -54,6 +56,7 @@ private:
     void be_calm() noexcept;
     bool collect(std::string_view head, int& status);
     bool collect_fields(std::size_t from);
+    void open_tunnel(int& status) noexcept;
     bool submit_trailers(const stream& s);
 
     const server_limits most_;

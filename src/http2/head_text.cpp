@@ -15,6 +15,13 @@ namespace {
 constexpr std::size_t endured_factor = 4;
 constexpr std::size_t method_bytes_most = 64;  // HTTP/1.1's parser refuses half as many
 
+// What HTTP/1.1 has and an extended CONNECT has not. nghttp2 refuses a client's own `upgrade` and
+// `connection`, so no client can end its head in this way. The key is 16 bytes of 0.
+constexpr std::string_view upgrade_lines =
+    "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+    "upgrade: websocket\r\n"
+    "connection: upgrade\r\n";
+
 // The bytes that could end a part of a request line, or a field line, before its time.
 bool is_plain(std::string_view text) noexcept {
     return std::ranges::all_of(text, [](char c) {
@@ -27,11 +34,11 @@ bool is_plain(std::string_view text) noexcept {
 
 void head_text::clear() noexcept {
     for (std::string* const s :
-         {&method_, &scheme_, &authority_, &path_, &host_, &cookie_, &lines_, &text_}) {
+         {&method_, &scheme_, &authority_, &path_, &protocol_, &host_, &cookie_, &lines_, &text_}) {
         s->clear();
     }
     fields_ = bytes_ = 0;
-    has_authority_ = has_host_ = has_length_ = false;
+    has_protocol_ = has_authority_ = has_host_ = has_length_ = false;
 }
 
 bool head_text::add(std::string_view name, std::string_view value, const http::limits& limit) {
@@ -55,6 +62,7 @@ bool head_text::add(std::string_view name, std::string_view value, const http::l
         host_ = value;
         return true;
     }
+    if (has_protocol_ && name == "sec-websocket-key") return true;  // HTTP/2 does not use it
     if (name == "content-length") has_length_ = true;
     lines_.append(name).append(": ").append(value).append("\r\n");
     return true;
@@ -72,6 +80,9 @@ bool head_text::add_pseudo(std::string_view name, std::string_view value,
         authority_ = value.substr(0, limit.header_bytes_max);
     } else if (name == ":scheme") {
         scheme_ = value.substr(0, limit.target_bytes_max);
+    } else if (name == ":protocol") {
+        has_protocol_ = true;
+        protocol_ = value.substr(0, limit.header_bytes_max);
     } else {
         return false;
     }
@@ -81,7 +92,7 @@ bool head_text::add_pseudo(std::string_view name, std::string_view value,
 // A target in absolute-form says by which scheme it was to be reached; the server refuses one that
 // does not agree with the connection.
 bool head_text::put_target(std::string& to, bool secure) const {
-    if (method_ == "CONNECT") {
+    if (method_ == "CONNECT" && !has_protocol_) {
         to += authority_;
         return path_.empty() && scheme_.empty() && has_authority_;
     }
@@ -94,11 +105,17 @@ bool head_text::put_target(std::string& to, bool secure) const {
     return true;
 }
 
+bool head_text::is_websocket() const noexcept {
+    return has_protocol_ && http::internal::equals_ignoring_case(protocol_, "websocket");
+}
+
 std::string_view head_text::finish(bool body, bool secure) {
     using http::internal::equals_ignoring_case;
     if (has_authority_ && has_host_ && !equals_ignoring_case(authority_, host_)) return {};
+    // A CONNECT has no body, and what goes through a tunnel has no length.
+    if (has_protocol_ && (method_ != "CONNECT" || !has_authority_ || has_length_)) return {};
     text_.clear();
-    text_.append(method_).append(" ");
+    text_.append(has_protocol_ ? "GET" : method_).append(" ");
     if (!put_target(text_, secure)) return {};
     text_ += " HTTP/1.1\r\n";
     if (has_authority_ || has_host_) {
@@ -106,7 +123,11 @@ std::string_view head_text::finish(bool body, bool secure) {
     }
     text_ += lines_;
     if (!cookie_.empty()) text_.append("cookie: ").append(cookie_).append("\r\n");
-    if (body && !has_length_) text_ += "transfer-encoding: chunked\r\n";
+    if (has_protocol_) {
+        text_ += upgrade_lines;
+    } else if (body && !has_length_) {
+        text_ += "transfer-encoding: chunked\r\n";
+    }
     text_ += "\r\n";
     return text_;
 }

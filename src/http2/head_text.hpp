@@ -17,8 +17,14 @@ public:
     // Takes a field. Returns false if the request is malformed, or if so much has come that the
     // stream must end.
     bool add(std::string_view name, std::string_view value, const http::limits& limit);
-    // Returns the head. `body`: a body follows. Returns "" if the request is malformed.
+    // Returns the head. `body`: a body, or what goes through a tunnel, follows. Returns "" if the
+    // request is malformed.
     std::string_view finish(bool body, bool secure);
+    // Returns true if the request is an extended CONNECT (RFC 8441): the stream is to become a
+    // tunnel for another protocol. The head is then that of HTTP/1.1's upgrade to WebSocket, if
+    // that is the protocol.
+    bool is_tunnel() const noexcept { return has_protocol_; }
+    bool is_websocket() const noexcept;
     // Returns the field lines alone: of trailers.
     std::string_view lines() const noexcept { return lines_; }
 
@@ -26,11 +32,12 @@ private:
     bool add_pseudo(std::string_view name, std::string_view value, const http::limits& limit);
     bool put_target(std::string& to, bool secure) const;
 
-    std::string method_, scheme_, authority_, path_, host_, cookie_;
+    std::string method_, scheme_, authority_, path_, protocol_, host_, cookie_;
     std::string lines_;
     std::string text_;
     std::size_t fields_ = 0;
     std::size_t bytes_ = 0;  // of all that has come, also of what was not kept
+    bool has_protocol_ = false;
     bool has_authority_ = false;
     bool has_host_ = false;
     bool has_length_ = false;

@@ -61,6 +61,28 @@ inline std::string upgrade_request(std::string_view path = "/", std::string_view
            std::string(more) + "\r\n";
 }
 
+// Returns the next frame as "<opcode in hexadecimal>:<payload>", with a '*' behind the opcode if
+// the compression bit is set; "end" if the connection ends, "bad" for a wrong frame. `take` gives
+// so many bytes, or "".
+template <class Take>
+std::string next_frame(Take take) {
+    const std::string header = take(2);
+    if (header.empty()) return "end";
+    const auto first = static_cast<unsigned char>(header[0]);
+    std::uint64_t size = static_cast<unsigned char>(header[1]);
+    if ((first & 0xb0) != 0x80 || size > 127) return "bad";
+    if (size > 125) {
+        const std::string length = take(size == 126 ? 2 : 8);
+        size = 0;
+        for (const char c : length) size = size << 8 | static_cast<unsigned char>(c);
+    }
+    const std::string payload = size == 0 ? "" : take(static_cast<std::size_t>(size));
+    if (payload.size() != size) return "end";
+    std::string out(1, "0123456789abcdef"[first & 15]);
+    if ((first & 0x40) != 0) out += '*';
+    return out.append(":").append(payload);
+}
+
 // A client whose connection becomes a WebSocket.
 class websocket_client : public client {
 public:
@@ -72,24 +94,9 @@ public:
         EXPECT_TRUE(send(upgrade_request(path, more).append(behind)));
         return receive(true);
     }
-    // Returns the next frame as "<opcode in hexadecimal>:<payload>", with a '*' behind the opcode
-    // if the compression bit is set; "end" if the connection ends, "bad" for a wrong frame.
+    // Returns the next frame, as next_frame() does.
     std::string next() {
-        std::string header = take(2);
-        if (header.empty()) return "end";
-        const auto first = static_cast<unsigned char>(header[0]);
-        std::uint64_t size = static_cast<unsigned char>(header[1]);
-        if ((first & 0xb0) != 0x80 || size > 127) return "bad";
-        if (size > 125) {
-            const std::string length = take(size == 126 ? 2 : 8);
-            size = 0;
-            for (const char c : length) size = size << 8 | static_cast<unsigned char>(c);
-        }
-        const std::string payload = size == 0 ? "" : take(static_cast<std::size_t>(size));
-        if (payload.size() != size) return "end";
-        std::string out(1, "0123456789abcdef"[first & 15]);
-        if ((first & 0x40) != 0) out += '*';
-        return out.append(":").append(payload);
+        return next_frame([this](std::size_t size) { return take(size); });
     }
     std::string say(std::string_view bytes) { return send(bytes) ? next() : "end"; }
 

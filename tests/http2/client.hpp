@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "../http/client.hpp"
+#include "../http/websocket_client.hpp"
 
 namespace coppice::test {
 
@@ -43,6 +43,38 @@ inline std::string get_block(std::string_view path = "/") {
 inline std::string get_frame(std::uint32_t stream, std::string_view path = "/") {
     return frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_STREAM | NGHTTP2_FLAG_END_HEADERS, stream,
                  get_block(path));
+}
+
+// The head of a WebSocket (RFC 8441), in the clear or over TLS.
+inline std::string open_frame(std::uint32_t stream, std::string_view more = {},
+                              std::string_view scheme = "http") {
+    std::string block = literal(":method", "CONNECT") + literal(":protocol", "websocket") +
+                        literal(":scheme", scheme) + literal(":path", "/") +
+                        literal(":authority", "a") + literal("sec-websocket-version", "13");
+    return frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, stream, block.append(more));
+}
+
+// Returns the code of the GOAWAY among these frames; ~0 if there is none.
+inline std::uint32_t code_in(const std::string& all) {
+    for (std::size_t at = 0; at + 9 <= all.size();) {
+        const auto byte = [&](std::size_t i) {
+            return static_cast<std::uint32_t>(static_cast<unsigned char>(all[at + i]));
+        };
+        const std::size_t size = byte(0) << 16 | byte(1) << 8 | byte(2);
+        if (byte(3) == NGHTTP2_GOAWAY && at + 17 <= all.size()) {
+            return byte(13) << 24 | byte(14) << 16 | byte(15) << 8 | byte(16);
+        }
+        at += 9 + size;
+    }
+    return ~0u;
+}
+
+// Sends the bytes, and returns the code of the GOAWAY that comes back.
+inline std::uint32_t code_after(std::uint16_t port, std::string_view bytes) {
+    client c(port);
+    c.send(bytes);
+    c.finish_sending();
+    return code_in(c.receive_all());
 }
 
 class h2_client {
@@ -116,28 +148,56 @@ public:
                       {":authority", "a"},
                       {":path", std::string(path)}};
         all.insert(all.end(), more.begin(), more.end());
-        std::vector<nghttp2_nv> pairs;
-        for (auto& [name, value] : all) {
-            pairs.push_back({reinterpret_cast<std::uint8_t*>(name.data()),
-                             reinterpret_cast<std::uint8_t*>(value.data()), name.size(),
-                             value.size(), NGHTTP2_NV_FLAG_NONE});
+        return submit(all, {std::move(body), true});
+    }
+    // Begins a WebSocket (RFC 8441); returns its stream, for say() and end(). `more` may replace
+    // pseudo-fields, and removes those to which it gives "".
+    std::int32_t open(std::string_view path = "/", const fields& more = {}) {
+        fields all = {{":method", "CONNECT"},       {":protocol", "websocket"},
+                      {":scheme", "http"},          {":authority", "a"},
+                      {":path", std::string(path)}, {"sec-websocket-version", "13"}};
+        for (const auto& f : more) {
+            const auto at = std::ranges::find(all, f.first, &fields::value_type::first);
+            if (at == all.end()) {
+                all.push_back(f);
+            } else {
+                *at = f;
+            }
         }
-        bodies_.push_back(std::make_unique<std::string>(std::move(body)));
-        nghttp2_data_provider provider{};
-        provider.source.ptr = bodies_.back().get();
-        provider.read_callback = [](nghttp2_session*, std::int32_t, std::uint8_t* room,
-                                    std::size_t size, std::uint32_t* flags,
-                                    nghttp2_data_source* source, void*) -> ssize_t {
-            std::string& left = *static_cast<std::string*>(source->ptr);
-            const std::size_t n = std::min(size, left.size());
-            std::copy_n(left.data(), n, reinterpret_cast<char*>(room));
-            left.erase(0, n);
-            if (left.empty()) *flags |= NGHTTP2_DATA_FLAG_EOF;
-            return static_cast<ssize_t>(n);
-        };
-        const bool has_body = !bodies_.back()->empty();
-        return nghttp2_submit_request(session_, nullptr, pairs.data(), pairs.size(),
-                                      has_body ? &provider : nullptr, nullptr);
+        std::erase_if(all, [](const auto& f) { return f.second.empty(); });
+        return submit(all, {{}, false});
+    }
+    void say(std::int32_t stream, std::string_view bytes) {
+        bodies_[stream]->left += bytes;
+        nghttp2_session_resume_data(session_, stream);
+        flush();
+    }
+    void end(std::int32_t stream) {
+        bodies_[stream]->is_whole = true;
+        say(stream, "");
+    }
+    std::size_t unsent(std::int32_t stream) { return bodies_[stream]->left.size(); }
+    // Returns the next frame of a WebSocket, as websocket_client::next() does.
+    std::string next(std::int32_t stream) {
+        return next_frame([&](std::size_t size) -> std::string {
+            answer& a = answers_[stream];
+            go_on([&] { return a.body.size() >= size || a.ended || a.closed; });
+            if (a.body.size() < size) return "";
+            std::string out = a.body.substr(0, size);
+            a.body.erase(0, size);
+            return out;
+        });
+    }
+    std::string say_and_hear(std::int32_t stream, std::string_view bytes) {
+        say(stream, bytes);
+        return next(stream);
+    }
+    // Returns true once the server has said that it accepts the extended CONNECT.
+    bool may_open() {
+        return go_on([&] {
+            return nghttp2_session_get_remote_settings(
+                       session_, NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1;
+        });
     }
     // Sends what is due, and receives until `until` holds, or the connection ends. Returns which.
     template <class Until>
@@ -181,6 +241,39 @@ public:
     client& socket() { return socket_; }
 
 private:
+    // What a stream sends.
+    struct outgoing {
+        std::string left;
+        bool is_whole = false;
+    };
+
+    std::int32_t submit(fields& all, outgoing body) {
+        std::vector<nghttp2_nv> pairs;
+        for (auto& [name, value] : all) {
+            pairs.push_back({reinterpret_cast<std::uint8_t*>(name.data()),
+                             reinterpret_cast<std::uint8_t*>(value.data()), name.size(),
+                             value.size(), NGHTTP2_NV_FLAG_NONE});
+        }
+        auto kept = std::make_unique<outgoing>(std::move(body));
+        nghttp2_data_provider provider{};
+        provider.source.ptr = kept.get();
+        provider.read_callback = [](nghttp2_session*, std::int32_t, std::uint8_t* room,
+                                    std::size_t size, std::uint32_t* flags,
+                                    nghttp2_data_source* source, void*) -> ssize_t {
+            outgoing& from = *static_cast<outgoing*>(source->ptr);
+            const std::size_t n = std::min(size, from.left.size());
+            if (n == 0 && !from.is_whole) return NGHTTP2_ERR_DEFERRED;
+            std::copy_n(from.left.data(), n, reinterpret_cast<char*>(room));
+            from.left.erase(0, n);
+            if (from.left.empty() && from.is_whole) *flags |= NGHTTP2_DATA_FLAG_EOF;
+            return static_cast<ssize_t>(n);
+        };
+        const bool has_body = !kept->is_whole || !kept->left.empty();
+        const std::int32_t stream = nghttp2_submit_request(
+            session_, nullptr, pairs.data(), pairs.size(), has_body ? &provider : nullptr, nullptr);
+        bodies_[stream] = std::move(kept);
+        return stream;
+    }
     std::string receive_bytes() {
         std::string bytes(65536, '\0');
         ssize_t n;
@@ -194,7 +287,7 @@ private:
     client socket_;
     nghttp2_session* session_ = nullptr;
     std::map<std::int32_t, answer> answers_;
-    std::vector<std::unique_ptr<std::string>> bodies_;
+    std::map<std::int32_t, std::unique_ptr<outgoing>> bodies_;
     std::vector<std::uint32_t> goaways_;
     std::int32_t last_stream_ = 0;
 };

@@ -26,29 +26,6 @@ http::router routes() {
     return r;
 }
 
-// Returns the code of the GOAWAY among these frames; ~0 if there is none.
-std::uint32_t code_in(const std::string& all) {
-    for (std::size_t at = 0; at + 9 <= all.size();) {
-        const auto byte = [&](std::size_t i) {
-            return static_cast<std::uint32_t>(static_cast<unsigned char>(all[at + i]));
-        };
-        const std::size_t size = byte(0) << 16 | byte(1) << 8 | byte(2);
-        if (byte(3) == NGHTTP2_GOAWAY && at + 17 <= all.size()) {
-            return byte(13) << 24 | byte(14) << 16 | byte(15) << 8 | byte(16);
-        }
-        at += 9 + size;
-    }
-    return ~0u;
-}
-
-// Sends the bytes, and returns the code of the GOAWAY that comes back.
-std::uint32_t code_after(std::uint16_t port, std::string_view bytes) {
-    client c(port);
-    c.send(bytes);
-    c.finish_sending();
-    return code_in(c.receive_all());
-}
-
 std::string times(int n, std::string_view bytes) {
     std::string all = preface();
     for (int i = 0; i != n; ++i) all += bytes;
@@ -65,10 +42,9 @@ TEST(Http2Hostile, floods_end_the_connection_with_enhance_your_calm) {
     EXPECT_EQ(code_after(s.port(), times(300, frame(NGHTTP2_PRIORITY, 0, 3, priority))), calm);
     const std::string window("\0\0\0\x01", 4);
     EXPECT_EQ(code_after(s.port(), times(300, frame(NGHTTP2_WINDOW_UPDATE, 0, 0, window))), calm);
-    const std::string post = frame(
-        NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
-        literal(":method", "POST") + literal(":scheme", "http") + literal(":path", "/") +
-            literal(":authority", "a"));
+    const std::string post = frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
+                                   literal(":method", "POST") + literal(":scheme", "http") +
+                                       literal(":path", "/") + literal(":authority", "a"));
     std::string empty = preface() + post;
     for (int i = 0; i != 300; ++i) empty += frame(NGHTTP2_DATA, 0, 1, "");
     EXPECT_EQ(code_after(s.port(), empty), calm);
@@ -92,10 +68,10 @@ TEST(Http2Hostile, floods_of_frames_that_are_ignored_end_the_connection) {
         }
     }
     // A stream that the server has reset before its body has ended.
-    const std::string post = frame(
-        NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
-        literal(":method", "POST") + literal(":scheme", "http") + literal(":path", "/") +
-            literal(":authority", "a") + literal("connection", "close"));
+    const std::string post =
+        frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1,
+              literal(":method", "POST") + literal(":scheme", "http") + literal(":path", "/") +
+                  literal(":authority", "a") + literal("connection", "close"));
     const std::string reset("\0\0\x04\x03\0\0\0\0\x01", 9);
     for (const std::string& ignored : {frame(NGHTTP2_DATA, 0, 1, ""), post}) {
         client c(s.port());

@@ -28,6 +28,8 @@ struct server_limits {
     // those of an unknown type, HEADERS for a closed stream) beyond those that carry a request or a
     // body. Likewise.
     std::size_t idle_frames_max = 2'000;
+    // Permits WebSockets, by extended CONNECT (RFC 8441). Otherwise they need HTTP/1.1.
+    bool websockets = true;
 };
 
 // Returns what a server needs to speak HTTP/2. Errors: std::invalid_argument for a limit that is
