@@ -1,10 +1,10 @@
 // What enters by an extended CONNECT, and what does not: each refusal, each flood, each cut.
-#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http.hpp>
 #include <coppice/http2.hpp>
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "../http/running_server.hpp"
@@ -12,7 +12,6 @@
 
 namespace coppice::test {
 
-using namespace internal;
 using http::request;
 using http::response;
 using http::websocket;
@@ -188,6 +187,32 @@ TEST(Http2WebsocketHostile, pings_that_are_not_read_fill_no_memory) {
     EXPECT_EQ(c.finish(c.ask("HEAD", "/plain")).status, 200);
     c.reset(stream);
     EXPECT_EQ(c.finish(c.ask("HEAD", "/plain")).status, 200);
+}
+
+TEST(Http2WebsocketHostile, a_client_that_reads_nothing_is_reset_after_the_time_to_write) {
+    http::server_options o = over_http2();
+    o.timeouts.write = std::chrono::milliseconds(20);
+    http::router r = routes();
+    r.get("/endless", http::websocket_handler([](websocket& socket) -> task<> {
+              const std::string text(10'000, 'e');
+              while (!co_await socket.send(text)) {
+              }
+          }));
+    running_server s(std::move(o), std::move(r));
+    h2_client c(s.port(), false);
+    EXPECT_EQ(c.finish(c.open("/endless")).error, std::uint32_t{NGHTTP2_CANCEL});
+    EXPECT_EQ(c.finish(c.ask("HEAD", "/plain")).status, 200);
+}
+
+TEST(Http2WebsocketHostile, a_client_that_answers_no_close_frame_is_reset) {
+    http::websocket_options options;
+    options.close_timeout = std::chrono::milliseconds(1);
+    http::router r = routes();
+    r.get("/short", http::websocket_handler([](websocket&) -> task<> { co_return; }, options));
+    running_server s(over_http2(), std::move(r));
+    h2_client c(s.port());
+    EXPECT_EQ(c.finish(c.open("/short")).error, std::uint32_t{NGHTTP2_CANCEL});
+    EXPECT_EQ(c.get("/plain").body, "plain");
 }
 
 TEST(Http2WebsocketHostile, floods_end_the_connection_with_enhance_your_calm) {

@@ -48,8 +48,10 @@ protected:
 class multiplexed_streams : immovable {
 public:
     // Takes a request: the stream's number, and the head in the form of HTTP/1.1. `ended`: it has
-    // no body. Returns nullptr if it cannot be served now. Called inside receive(). Lifetime: the
-    // stream outlives closed().
+    // no body. A head whose last field is `connection: upgrade` makes the stream a tunnel if the
+    // answer is 101: then the bytes of both sides are not bodies, and either side may end first.
+    // Returns nullptr if it cannot be served now. Called inside receive(). Lifetime: the stream
+    // outlives closed().
     virtual multiplexed_stream* begin(std::int32_t number, std::string_view head,
                                       bool ended) noexcept = 0;
 
@@ -74,8 +76,8 @@ public:
     // Returns true if both sides have nothing further to say.
     virtual bool is_finished() const noexcept = 0;
 
-    // Answers: `head` in the form of HTTP/1.1, interim or final. `ended`: no body follows.
-    // Otherwise the stream's take() gives it. Returns false if there is no memory.
+    // Answers: `head` in the form of HTTP/1.1, interim or final; 101 is final. `ended`: no body
+    // follows. Otherwise the stream's take() gives it. Returns false if there is no memory.
     virtual bool answer(std::int32_t number, std::string_view head, bool ended) noexcept = 0;
     // Says that take() may give more.
     virtual void wake(std::int32_t number) noexcept = 0;
