@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <exception>
 #include <string>
 
 #include "../http/running_server.hpp"
@@ -24,6 +25,7 @@ constexpr std::uint32_t calm = NGHTTP2_ENHANCE_YOUR_CALM;
 http::server_options over_http2(http2::server_limits limits = {}) {
     http::server_options o = options_of(every_way[0]);
     o.http2 = http2::for_server(limits);
+    o.on_exception = [](std::exception_ptr) {};
     return o;
 }
 task<> echo(websocket& socket) {
@@ -34,6 +36,7 @@ http::router routes(http::websocket_options options = {}) {
     r.get("/", http::websocket_handler(&echo, std::move(options)));
     r.get("/plain", [](request&) { return response::text("plain"); });
     r.get("/moved", [](request&) { return response(302).add("Location", "/"); });
+    r.get("/interim", [](request&) { return response(103); });
     r.get("/long", [](request&) {
         return response(200).body(http::stream([](http::body_writer& out) -> task<> {
             for (;;) co_await out.write("and on");
@@ -99,6 +102,7 @@ TEST(Http2WebsocketHostile, each_head_opens_a_socket_or_gets_the_answer_that_say
         {{{":path", "/missing"}}, 404},
         {{{":path", "/%zz"}}, 400},
         {{{":path", "/moved"}}, 302},
+        {{{":path", "/interim"}}, 500},
         {{{":path", "/plain"}}, 405},
         {{{":path", "/long"}}, 405},
         {{{":path", "/post"}}, 405},
@@ -114,6 +118,10 @@ TEST(Http2WebsocketHostile, each_head_opens_a_socket_or_gets_the_answer_that_say
     EXPECT_EQ(c.finish(c.open("/plain")).fields["allow"], "GET, HEAD");
     const std::int32_t plain = c.ask("GET", "/");
     EXPECT_EQ(outcome(c, plain), 426u);
+    EXPECT_EQ(c.get("/interim").status, 500);
+    websocket_client old(s.port());
+    old.send("GET /interim HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_TRUE(has_status(old.receive(), 500));
     EXPECT_EQ(outcome(c, c.ask("GET", "/", {{"upgrade", "websocket"}})), spoiled);
     EXPECT_EQ(outcome(c, c.ask("GET", "/plain", {{":protocol", "websocket"}})), spoiled);
 }

@@ -238,7 +238,7 @@ TEST_P(http2_websocket_on, a_client_that_does_not_read_makes_senders_wait) {
     http::websocket_options options;
     options.unsent_bytes_max = 4096;
     atomic<int> sent{0};
-    constexpr int count = 200;
+    constexpr int count = 60;
     http::router r = echo_routes();
     r.get("/sends", http::websocket_handler(
                         [&](websocket& socket) -> task<> {
@@ -274,7 +274,7 @@ TEST_P(http2_websocket_on, a_handler_that_does_not_read_makes_its_client_wait) {
     std::promise<void> began;
     std::promise<void> may_read;
     auto reads = may_read.get_future().share();
-    constexpr std::size_t size = 1'000'000;
+    constexpr std::size_t size = 400'000;
     http::router r = echo_routes();
     r.get("/sleeps", http::websocket_handler([&](websocket& socket) -> task<> {
               began.set_value();
@@ -284,7 +284,7 @@ TEST_P(http2_websocket_on, a_handler_that_does_not_read_makes_its_client_wait) {
               while (const auto message = co_await socket.receive()) n += message->data.size();
               EXPECT_EQ(n, size);
           }));
-    http::server_options o = over_http2(GetParam(), {.stream_window_bytes = 100'000});
+    http::server_options o = over_http2(GetParam(), {.stream_window_bytes = 50'000});
     o.buffered_bytes_max = 400'000;
     running_server server(std::move(o), std::move(r));
     h2_client c(server.port());
