@@ -229,8 +229,11 @@ private:
     task<step> drop_body(exchange& e);
     task<step> drop_chunked(exchange& e);
     void read_again(exchange& e, std::string_view moved);
+    bool may_receive_now() const noexcept;
+    std::size_t receive_now(std::span<char> into) noexcept;
     void watch() noexcept;
     void keep_received() noexcept;
+    void note_end(int outcome) noexcept;
     static void received_ahead(operation* op) noexcept;
 
     // handling.cpp: handling and overdue.

@@ -8,6 +8,7 @@
 #include <coppice/exec/starts_on.hpp>
 
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -103,11 +104,29 @@ bool live_websocket::decode() {
     if (is_over_) outcome_ = outcome::ended;
     while (outcome_ == outcome::none) {
         const std::string_view bytes = unread();
-        if (bytes.empty()) return false;
+        if (bytes.empty()) {
+            if (!decode_directly()) return false;
+            continue;
+        }
         const websocket_decoder::result r = decoder_.decode(bytes);
         consume(r.consumed);
         found(r.what);
     }
+    return true;
+}
+
+// Receives the rest of a long frame into the message itself, as far as it is here already. Returns
+// false if nothing is.
+bool live_websocket::decode_directly() {
+    connection& c = connection_;
+    if (!c.may_receive_now()) return false;
+    const std::span<char> room = decoder_.room();
+    if (room.empty()) return false;
+    const std::size_t size = c.receive_now(room);
+    const websocket_decoder::found what = decoder_.filled(size, first_);
+    if (size == 0) return false;
+    note_heard();
+    found(what);
     return true;
 }
 
@@ -201,8 +220,7 @@ task<> live_websocket::next_buffer(inplace_stop_token stop, execution::instant d
     if (!got.empty()) {
         input_ = std::move(got);
         at_ = 0;
-        heard_ = c.loop_.context.turn_time();
-        pinged_ = false;
+        note_heard();
     } else if (!listening.stopped()) {
         ended_without_close();
     } else if (is_user || stop.stop_requested()) {
@@ -210,6 +228,11 @@ task<> live_websocket::next_buffer(inplace_stop_token stop, execution::instant d
     } else {
         note_silence();
     }
+}
+
+void live_websocket::note_heard() noexcept {
+    heard_ = loop().turn_time();
+    pinged_ = false;
 }
 
 void live_websocket::ended_without_close() noexcept {

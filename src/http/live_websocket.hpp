@@ -80,8 +80,10 @@ private:
     task<> receive_here(inplace_stop_token stop, execution::instant deadline);
     task<> next_buffer(inplace_stop_token stop, execution::instant deadline);
     bool decode();
+    bool decode_directly();
     void found(websocket_decoder::found what);
     void ended_without_close() noexcept;
+    void note_heard() noexcept;
     void note_silence() noexcept;
     std::string_view unread() const noexcept;
     void consume(std::size_t bytes) noexcept;
@@ -94,6 +96,8 @@ private:
     bool is_open() const noexcept { return connection_.socket_.is_open(); }
     std::size_t unsent() const noexcept { return pending_.size() + output_.size() - sent_; }
     void put(const websocket_message& message);
+    void put_frame(websocket_opcode opcode, std::string_view payload, bool compressed);
+    std::size_t send_now(std::string_view head, std::string_view payload) noexcept;
     void put_control(websocket_opcode opcode, std::string_view payload) noexcept;
     void begin_close(unsigned code, std::string_view reason) noexcept;
     void send_soon() noexcept;

@@ -188,6 +188,29 @@ task<connection::step> connection::drop_chunked(exchange& e) {
     }
 }
 
+// Tells whether receive_now() may find something.
+bool connection::may_receive_now() const noexcept {
+    return link_ == nullptr && !receiving_ && !batch_->ahead.has_news() && socket_.is_open() &&
+           loop_.context.may_try(*socket_.slot(), io::opcode::receive);
+}
+
+// Receives what is here already into the caller's memory; gives 0 if that is nothing. Called only
+// if may_receive_now().
+std::size_t connection::receive_now(std::span<char> into) noexcept {
+    ring_operation direct(nullptr, io::opcode::receive);
+    direct.on = socket_.slot();
+    direct.data = reinterpret_cast<std::byte*>(into.data());
+    direct.size = into.size();
+    if (!loop_.context.try_here(direct)) return 0;
+    if (direct.result > 0) {
+        const auto bytes = static_cast<std::size_t>(direct.result);
+        loop_.counts.bytes_received.add(bytes);
+        return bytes;
+    }
+    note_end(direct.result);
+    return 0;
+}
+
 // Receives while a handler runs: the next requests, within bounds, and the client's end. A client
 // that resets its connection stops its handler. A client that only ends its sending side does not,
 // unless end_of_input_stops is set, since it may still read. May end the connection.
@@ -208,8 +231,14 @@ void connection::keep_received() noexcept {
         if (!a.waiter) reserve_ahead(*batch_);
         return;
     }
+    note_end(result);
+}
+
+// Called when a receive has ended without bytes.
+void connection::note_end(int outcome) noexcept {
+    read_ahead& a = batch_->ahead;
     a.ended = true;
-    if (result < 0) a.error = std::error_code(-result, std::system_category());
+    if (outcome < 0) a.error = std::error_code(-outcome, std::system_category());
 }
 
 void connection::received_ahead(operation* op) noexcept {

@@ -12,19 +12,28 @@ namespace {
 
 constexpr std::size_t spare_message_max = 64 * 1024;  // a larger buffer is not kept
 constexpr std::size_t control_bytes_max = 125;
+constexpr std::size_t room_min = 4096;       // a shorter rest of a frame gets no room
+constexpr std::size_t room_max = 16 * 1024;  // or as much as the message has already
 
 constexpr unsigned protocol_error = 1002;
 constexpr unsigned bad_payload = 1007;
 constexpr unsigned too_big = 1009;
 
+// Returns true if so many bytes are ASCII.
+template <std::size_t Size>
+bool is_ascii(const char* bytes) noexcept {
+    std::array<std::uint64_t, Size / 8> words;
+    std::memcpy(words.data(), bytes, Size);
+    std::uint64_t all = 0;
+    for (const std::uint64_t word : words) all |= word;
+    return (all & 0x8080808080808080) == 0;
+}
+
 // Returns the number of bytes before the first that is not ASCII, rounded down to eights.
 std::size_t ascii_words(std::string_view bytes) noexcept {
     std::size_t at = 0;
-    for (; bytes.size() - at >= 8; at += 8) {
-        std::uint64_t word;
-        std::memcpy(&word, bytes.data() + at, 8);
-        if ((word & 0x8080808080808080) != 0) break;
-    }
+    while (bytes.size() - at >= 64 && is_ascii<64>(bytes.data() + at)) at += 64;
+    while (bytes.size() - at >= 8 && is_ascii<8>(bytes.data() + at)) at += 8;
     return at;
 }
 
@@ -78,21 +87,23 @@ void apply_mask(char* bytes, std::size_t size, std::array<unsigned char, 4> key,
     }
 }
 
-void append_frame(std::string& out, websocket_opcode opcode, std::string_view payload,
-                  bool compressed) {
-    char header[10];
-    std::size_t size = 2;
-    const std::uint64_t length = payload.size();
-    header[0] = static_cast<char>(0x80 | (compressed ? 0x40 : 0) | static_cast<int>(opcode));
+websocket_head::websocket_head(websocket_opcode opcode, std::uint64_t length,
+                               bool compressed) noexcept {
+    bytes_[0] = static_cast<char>(0x80 | (compressed ? 0x40 : 0) | static_cast<int>(opcode));
     if (length <= 125) {
-        header[1] = static_cast<char>(length);
+        bytes_[1] = static_cast<char>(length);
     } else {
         const int bytes = length <= 0xffff ? 2 : 8;
-        header[1] = static_cast<char>(bytes == 2 ? 126 : 127);
-        for (int i = bytes; i-- != 0;) header[size++] = static_cast<char>(length >> (8 * i));
+        bytes_[1] = static_cast<char>(bytes == 2 ? 126 : 127);
+        for (int i = bytes; i-- != 0;) bytes_[size_++] = static_cast<char>(length >> (8 * i));
     }
-    out.reserve(std::max(out.size() + size + payload.size(), out.capacity()));
-    out.append(header, size).append(payload);
+}
+
+void append_frame(std::string& out, websocket_opcode opcode, std::string_view payload,
+                  bool compressed) {
+    const websocket_head head(opcode, payload.size(), compressed);
+    out.reserve(std::max(out.size() + head.bytes().size() + payload.size(), out.capacity()));
+    out.append(head.bytes()).append(payload);
 }
 
 websocket_decoder::websocket_decoder(sender from, const websocket_limits& limits,
@@ -119,6 +130,31 @@ websocket_decoder::result websocket_decoder::decode(std::string_view bytes) {
     }
     r.what = found_;
     return r;
+}
+
+std::span<char> websocket_decoder::room() {
+    const std::uint64_t missing = length_ - taken_;
+    if (!in_payload_ || is_control() || compressed_ || missing < room_min ||
+        found_ == found::close || found_ == found::error) {
+        return {};
+    }
+    const auto most = static_cast<std::uint64_t>(std::max(room_max, size_));
+    const auto size = static_cast<std::size_t>(missing <= most ? missing + behind_max : most);
+    make_room(size);
+    return std::span(message_).subspan(size_, size);
+}
+
+websocket_decoder::found websocket_decoder::filled(std::size_t size, std::string& behind) {
+    const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(size, length_ - taken_));
+    behind.assign(message_, size_ + taken, size - taken);
+    found_ = found::nothing;
+    if (took(taken) && taken_ == length_) end_frame();
+    return found_;
+}
+
+// Makes the memory behind the message so far at least as long.
+void websocket_decoder::make_room(std::size_t bytes) {
+    if (message_.size() - size_ < bytes) message_.resize(size_ + bytes);
 }
 
 std::size_t websocket_decoder::header_size() const noexcept {
@@ -156,7 +192,7 @@ bool websocket_decoder::read_header(std::size_t size) noexcept {
             if (length >> 63 != 0) return fail(protocol_error, "a length is too large");
         }
         length_ = length;
-        if (!is_control() && !compressed_ && length > limits_.message_bytes_max - message_.size()) {
+        if (!is_control() && !compressed_ && length > limits_.message_bytes_max - size_) {
             return fail(too_big, "a message is too long");
         }
     }
@@ -212,12 +248,18 @@ bool websocket_decoder::begin_frame() noexcept {
     compressed_ = (header_[0] & 0x40) != 0;
     fragments_ = 1;
     utf8_ = {};
-    message_.clear();
+    size_ = 0;
     if (message_.capacity() > spare_message_max) std::string().swap(message_);
+    if (compressed_) message_.clear();  // the inflater appends to it
     return true;
 }
 
 bool websocket_decoder::take_payload(std::string_view bytes) {
+    if (!is_control() && !compressed_) {
+        make_room(bytes.size());
+        bytes.copy(message_.data() + size_, bytes.size());
+        return took(bytes.size());
+    }
     const std::uint64_t offset = std::exchange(taken_, taken_ + bytes.size());
     if (is_control()) {
         char* const at = control_.data() + control_size_;
@@ -225,12 +267,6 @@ bool websocket_decoder::take_payload(std::string_view bytes) {
         if (masked_) apply_mask(at, bytes.size(), key_, offset);
         control_size_ += bytes.size();
         return true;
-    }
-    if (!compressed_) {
-        const std::size_t before = message_.size();
-        message_.append(bytes);
-        if (masked_) apply_mask(message_.data() + before, bytes.size(), key_, offset);
-        return check_text(before);
     }
     char plain[4096];
     for (std::uint64_t at = offset; !bytes.empty();) {
@@ -244,11 +280,20 @@ bool websocket_decoder::take_payload(std::string_view bytes) {
     return true;
 }
 
+// Takes payload that has been written behind the message so far.
+bool websocket_decoder::took(std::size_t bytes) noexcept {
+    const std::size_t before = std::exchange(size_, size_ + bytes);
+    const std::uint64_t offset = std::exchange(taken_, taken_ + bytes);
+    if (masked_) apply_mask(message_.data() + before, bytes, key_, offset);
+    return check_text(before);
+}
+
 // What was inflated is checked before the outcome, so that the same bytes give the same error
 // however they are cut.
 bool websocket_decoder::add_compressed(std::string_view bytes) {
-    const std::size_t before = message_.size();
+    const std::size_t before = size_;
     const auto outcome = inflater_->add(bytes, message_, limits_.message_bytes_max);
+    size_ = message_.size();
     return check_text(before) && judge(outcome);
 }
 
@@ -264,7 +309,7 @@ bool websocket_decoder::judge(message_inflater::outcome outcome) noexcept {
 
 // Checks the bytes of the message from `from` on.
 bool websocket_decoder::check_text(std::size_t from) noexcept {
-    if (!text_ || utf8_.add(std::string_view(message_).substr(from))) return true;
+    if (!text_ || utf8_.add(message().substr(from))) return true;
     return fail(bad_payload, "a text is not UTF-8");
 }
 
@@ -287,8 +332,9 @@ bool websocket_decoder::end_frame() {
 bool websocket_decoder::end_message() {
     in_message_ = false;
     if (compressed_) {
-        const std::size_t before = message_.size();
+        const std::size_t before = size_;
         const auto outcome = inflater_->finish(message_, limits_.message_bytes_max);
+        size_ = message_.size();
         if (!check_text(before) || !judge(outcome)) return false;
     }
     if (text_ && !utf8_.is_complete()) {

@@ -6,8 +6,13 @@
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
+#include <coppice/io/buffer.hpp>
 
+#include <sys/socket.h>
+#include <algorithm>
+#include <array>
 #include <new>
+#include <span>
 #include <stdexcept>
 #include <utility>
 
@@ -19,6 +24,9 @@ namespace {
 
 constexpr std::size_t reason_bytes_max = 123;
 constexpr std::size_t spare_frames_max = 64 * 1024;  // a larger buffer is not kept
+// A longer payload is sent from the caller's memory. Shorter ones are cheaper to copy, and share a
+// system call.
+constexpr std::size_t copied_bytes_max = 8 * 1024;
 
 }  // namespace
 
@@ -80,7 +88,7 @@ task<> live_websocket::send_here(websocket_message message, inplace_stop_token s
         fail();  // the client's decompressor may miss something
         throw;
     }
-    send_soon();
+    if (unsent() != 0) send_soon();
 }
 
 // Returns why nothing can be sent; no error if something can.
@@ -113,12 +121,49 @@ task<> live_websocket::close(unsigned code, std::string_view reason) {
 void live_websocket::put(const websocket_message& message) {
     const auto opcode = message.binary ? websocket_opcode::binary : websocket_opcode::text;
     if (deflater_ == nullptr || message.data.size() < options_.deflate_bytes_min) {
-        append_frame(pending_, opcode, message.data);
+        put_frame(opcode, message.data, false);
         return;
     }
     packed_.clear();
     deflater_->deflate(message.data, packed_);
-    append_frame(pending_, opcode, packed_, true);
+    put_frame(opcode, packed_, true);
+}
+
+// Sends a long frame at once if nothing is before it, and puts what is left behind what is pending.
+void live_websocket::put_frame(websocket_opcode opcode, std::string_view payload, bool compressed) {
+    const websocket_head head(opcode, payload.size(), compressed);
+    const bool is_first = payload.size() > copied_bytes_max && unsent() == 0;
+    const std::size_t sent = is_first ? send_now(head.bytes(), payload) : 0;
+    if (!is_open()) return;
+    if (sent == 0) {
+        append_frame(pending_, opcode, payload, compressed);
+        return;
+    }
+    const std::size_t of_head = std::min(sent, head.bytes().size());
+    pending_.append(head.bytes().substr(of_head)).append(payload.substr(sent - of_head));
+}
+
+// Sends what the socket takes without waiting. Returns how many bytes that was.
+std::size_t live_websocket::send_now(std::string_view head, std::string_view payload) noexcept {
+    connection& c = connection_;
+    if (c.link_ != nullptr) return 0;
+    std::array pieces = {io::const_buffer(std::as_bytes(std::span(head))).kernels(),
+                         io::const_buffer(std::as_bytes(std::span(payload))).kernels()};
+    msghdr message{};
+    message.msg_iov = pieces.data();
+    message.msg_iovlen = pieces.size();
+    io::internal::ring_operation direct(nullptr, io::opcode::send_message);
+    direct.on = c.socket_.slot();
+    direct.message = &message;
+    if (!loop().try_here(direct)) return 0;
+    if (direct.result <= 0) {
+        fail();
+        return 0;
+    }
+    const auto sent = static_cast<std::size_t>(direct.result);
+    exchange_.bytes_sent += sent;
+    c.account(exchange_, loop().turn_time());
+    return sent;
 }
 
 void live_websocket::put_control(websocket_opcode opcode, std::string_view payload) noexcept {

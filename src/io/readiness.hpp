@@ -58,6 +58,8 @@ public:
         return (is_writing(op.code) ? d.writable : d.readable) && attempt(op);
     }
 
+    bool try_now(ring_operation& op) noexcept override { return attempt(op); }
+
     void cancel(ring_operation& op) noexcept override {
         if (op.ended || std::exchange(op.cancelled, true)) return;
         if (is_file_operation(op.code)) {

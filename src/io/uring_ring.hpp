@@ -5,7 +5,7 @@
 // kernel's ring starts disabled and belongs to the thread that enables it. For another thread a new
 // ring is made, and pending operations are submitted there. One enter call per turn submits what
 // was started and collects what has completed. One exception: the first send that a turn's only
-// completion starts is made by a system call of its own.
+// completion starts is made by a system call of its own. So is a send that its caller only tries.
 //
 //   uring.cpp             what every turn does: starts operations, waits, and delivers results
 //   uring_accepting.cpp   accepts: from the connections that a multishot request brings
@@ -67,6 +67,11 @@ public:
     void detach(descriptor& d) noexcept override;
 
     bool start(ring_operation& op) noexcept override;
+
+    // Receives are left to the multishot request, which may have bytes that come first.
+    bool try_now(ring_operation& op) noexcept override {
+        return op.code == opcode::send_message && send_at_once(op);
+    }
 
     void cancel(ring_operation& op) noexcept override;
 

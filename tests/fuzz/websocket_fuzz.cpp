@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "verify.hpp"
 
@@ -23,6 +25,7 @@ struct choices {
     websocket_decoder::sender from;
     bool deflated;
     websocket_limits limits;
+    bool directly = false;  // long payloads are written into the decoder's room
 };
 
 // Returns what a decoder finds in bytes that come in pieces: `first` bytes, then `step` at a time.
@@ -31,13 +34,25 @@ std::string decoded(std::string_view bytes, const choices& how, std::size_t firs
     websocket_decoder d(how.from, how.limits,
                         how.deflated ? std::make_unique<message_inflater>(15, true) : nullptr);
     std::string out;
+    std::string behind;
     for (std::size_t size = first; !bytes.empty(); size = step) {
         std::string_view piece = bytes.substr(0, size);
+        const std::span<char> room = how.directly ? d.room() : std::span<char>();
+        bool into_room = !room.empty();
+        if (into_room) piece = piece.substr(0, room.size());
         bytes.remove_prefix(piece.size());
         while (!piece.empty()) {
-            const websocket_decoder::result r = d.decode(piece);
-            verify(r.consumed <= piece.size(), "consumed more than there is");
-            verify(r.what != found::nothing || r.consumed == piece.size(), "left some bytes");
+            websocket_decoder::result r;
+            if (std::exchange(into_room, false)) {
+                piece.copy(room.data(), piece.size());
+                r.what = d.filled(piece.size(), behind);
+                r.consumed = piece.size() - behind.size();
+                verify_equal(behind, std::string(piece.substr(r.consumed)), "behind");
+            } else {
+                r = d.decode(piece);
+                verify(r.consumed <= piece.size(), "consumed more than there is");
+                verify(r.what != found::nothing || r.consumed == piece.size(), "left some bytes");
+            }
             piece.remove_prefix(r.consumed);
             out += std::to_string(static_cast<int>(r.what)) + ":";
             if (r.what == found::nothing) out.resize(out.size() - 2);
@@ -74,6 +89,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     verify_equal(decoded(bytes, how, 3, 3), whole, "in threes");
     const std::size_t at = bytes.empty() ? 1 : 1 + (bytes.size() * 31 + choice) % bytes.size();
     verify_equal(decoded(bytes, how, at, bytes.npos), whole, "split");
+    how.directly = true;
+    verify_equal(decoded(bytes, how, at, 4096), whole, "directly");
 
     // Any bytes are a message.
     const choices again{websocket_decoder::sender::server, true, {}};

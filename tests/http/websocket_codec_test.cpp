@@ -5,8 +5,11 @@
 
 #include "websocket_client.hpp"
 
+#include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -24,6 +27,7 @@ struct decoding {
     websocket_decoder::sender from = websocket_decoder::sender::client;
     websocket_limits limits = {};
     bool deflated = false;
+    bool directly = false;  // long payloads are written into the decoder's room
 };
 
 // Returns what a decoder finds in bytes that come in pieces of `step` bytes, as text.
@@ -32,16 +36,29 @@ std::string decoded(std::string_view bytes, std::size_t step, const decoding& ho
                         how.deflated ? std::make_unique<message_inflater>(15, true) : nullptr);
     std::string out;
     std::size_t total = 0;
+    std::string behind;
     while (!bytes.empty()) {
         std::string_view piece = bytes.substr(0, step);
+        const std::span<char> room = how.directly ? d.room() : std::span<char>();
+        bool into_room = !room.empty();
+        if (into_room) piece = bytes.substr(0, std::min(step, room.size()));
         bytes.remove_prefix(piece.size());
         while (!piece.empty()) {
-            const websocket_decoder::result r = d.decode(piece);
+            websocket_decoder::result r;
+            behind.clear();
+            if (std::exchange(into_room, false)) {
+                piece.copy(room.data(), piece.size());
+                r.what = d.filled(piece.size(), behind);
+                r.consumed = piece.size() - behind.size();
+                EXPECT_EQ(behind, piece.substr(r.consumed));
+            } else {
+                r = d.decode(piece);
+            }
             piece.remove_prefix(r.consumed);
             total += r.consumed;
             switch (r.what) {
                 case found::nothing:
-                    EXPECT_TRUE(piece.empty());
+                    EXPECT_EQ(piece, behind);  // of a fragment whose end is in the room
                     break;
                 case found::message:
                     out.append(d.is_text() ? "text:" : "binary:").append(d.message()).append(" ");
@@ -195,6 +212,69 @@ TEST(websocket_codec, limits_hold_for_messages_and_fragments) {
     std::string fragments = frame_of({0x01, ""});
     for (int i = 0; i != 3; ++i) fragments += frame_of({0x00, ""});
     EXPECT_EQ(refused(fragments + frame_of({0x80, ""}), how), "error 1009");
+}
+
+TEST(websocket_codec, a_long_payload_that_is_written_into_the_room_decodes_to_the_same) {
+    std::string text;
+    while (text.size() < 100'000) text += std::to_string(text.size()) + "\xe1\xbd\xb9";
+    const std::string_view all = text;
+    std::string bytes;
+    for (const std::size_t size : {0u, 125u, 4096u, 4097u, 8192u, 20'000u, 20'479u, 100'000u}) {
+        bytes += frame_of({0x82, all.substr(0, size)}) + text_frame("short");
+        // A character is cut by the fragments.
+        bytes += frame_of({0x01, all.substr(0, size)}) + frame_of({0x89, "p"}) +
+                 frame_of({0x80, all.substr(size)}) + text_frame("");
+    }
+    bytes += close_frame(1000);
+    const std::string whole = decoded(bytes, bytes.size());
+    for (const std::size_t step : {1u, 13u, 1000u, 4096u, 4110u, 16'384u, 1'000'000u}) {
+        const decoding how{websocket_decoder::sender::client, {}, false, true};
+        EXPECT_TRUE(decoded(bytes, step, how) == whole) << step;
+    }
+}
+
+TEST(websocket_codec, only_the_long_rest_of_a_frame_that_is_not_compressed_has_room) {
+    const std::string payload(10'000, 'x');
+    const auto room_after = [&](std::string_view bytes, bool deflated = false) {
+        websocket_decoder d(websocket_decoder::sender::client, {},
+                            deflated ? std::make_unique<message_inflater>(15, true) : nullptr);
+        (void)d.decode(bytes);
+        return d.room().size();
+    };
+    const std::string frame = frame_of({0x82, payload});
+    const std::size_t head = frame.size() - payload.size();
+    EXPECT_EQ(room_after(""), 0u);
+    EXPECT_EQ(room_after(frame.substr(0, head - 1)), 0u);
+    EXPECT_EQ(room_after(frame.substr(0, head)), 10'000 + websocket_decoder::behind_max);
+    EXPECT_EQ(room_after(frame.substr(0, head + 5904)), 4096 + websocket_decoder::behind_max);
+    EXPECT_EQ(room_after(frame.substr(0, head + 5905)), 0u);
+    EXPECT_EQ(room_after(frame), 0u);
+    EXPECT_EQ(room_after(frame_of({0xc2, payload}).substr(0, 1000), true), 0u);
+    EXPECT_EQ(room_after(frame_of({0x81, "\xff" + payload}).substr(0, 1000)), 0u);  // refused
+    // A client that announces much and sends little makes the server allocate little.
+    EXPECT_EQ(room_after("\x82\xff\0\0\0\0\0\x0f\0\0keys"s), 16'384u);
+}
+
+TEST(websocket_codec, a_wrong_byte_in_the_room_is_refused_as_elsewhere) {
+    std::string text(20'000, 'x');
+    text[15'000] = '\xff';
+    const decoding how{websocket_decoder::sender::client, {}, false, true};
+    for (const std::size_t step : {100u, 4096u, 100'000u}) {
+        EXPECT_EQ(decoded(text_frame(text), step, how).substr(0, 10), "error 1007");
+    }
+    text = std::string(20'000, 'x') + "\xe1\xbd";  // ends inside a character
+    EXPECT_EQ(decoded(text_frame(text), 4096, how).substr(0, 10), "error 1007");
+}
+
+TEST(websocket_codec, text_is_checked_at_every_offset) {
+    for (std::size_t size = 1; size != 200; ++size) {
+        for (std::size_t at = 0; at != size; ++at) {
+            std::string text(size, 'x');
+            ASSERT_TRUE(is_utf8(text));
+            text[at] = '\x80';
+            ASSERT_FALSE(is_utf8(text)) << size << " " << at;
+        }
+    }
 }
 
 TEST(websocket_codec, compressed_messages_inflate) {

@@ -93,7 +93,8 @@ public:
     // message was taken; afterwards the message is sent whole, or the connection fails. Errors:
     // connection_reset if the connection is gone, connection_aborted once a close frame was sent;
     // the message was not taken then. std::invalid_argument for a text that is not UTF-8.
-    // Lifetime: the bytes outlive the call. Cost: a copy.
+    // Lifetime: the bytes outlive the call. Cost: a copy, or for a payload of more than 8 KiB that
+    // nothing is unsent before, a system call and a copy of what the socket does not take.
     virtual task<std::error_code> send(websocket_message message) = 0;
     task<std::error_code> send(std::string_view text) {
         return send(websocket_message{text, false});

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -55,7 +56,19 @@ constexpr bool is_close_code(unsigned code) noexcept {
 void apply_mask(char* bytes, std::size_t size, std::array<unsigned char, 4> key,
                 std::uint64_t offset) noexcept;
 
-// Appends an unmasked frame. `compressed`: sets the bit of RFC 7692. Errors: std::bad_alloc.
+// The head of an unmasked frame: what comes before its payload.
+class websocket_head {
+public:
+    // `compressed`: sets the bit of RFC 7692.
+    websocket_head(websocket_opcode opcode, std::uint64_t length, bool compressed) noexcept;
+    std::string_view bytes() const noexcept { return {bytes_.data(), size_}; }
+
+private:
+    std::array<char, 10> bytes_;
+    std::size_t size_ = 2;
+};
+
+// Appends an unmasked frame. Errors: std::bad_alloc.
 void append_frame(std::string& out, websocket_opcode opcode, std::string_view payload,
                   bool compressed = false);
 
@@ -120,8 +133,19 @@ public:
     // Errors: std::bad_alloc; no further call is allowed then.
     result decode(std::string_view bytes);
 
+    // Returns memory for bytes that follow those decoded so far, if the frame under way lacks so
+    // many that they are worth being received there; otherwise nothing. The memory has room for
+    // the rest of the frame and `behind_max` bytes more, or for a part of a very long rest. The
+    // caller calls filled() next. Errors: std::bad_alloc, as for decode().
+    std::span<char> room();
+    static constexpr std::size_t behind_max = 14;  // the longest head of a frame
+    // Decodes the first `size` bytes of the room, as decode() does; `size` may be 0. Bytes behind
+    // the frame are copied to `behind`. Errors: std::bad_alloc, unless `behind` has room for
+    // behind_max bytes.
+    found filled(std::size_t size, std::string& behind);
+
     // Returns the message that was found; valid until the next call of decode().
-    std::string_view message() const noexcept { return message_; }
+    std::string_view message() const noexcept { return {message_.data(), size_}; }
     bool is_text() const noexcept { return text_; }
     // Returns the payload of the control frame that was found; of a close frame only its reason.
     // Valid until the next call of decode().
@@ -138,6 +162,8 @@ private:
     bool check_first_bytes() noexcept;
     bool begin_frame() noexcept;
     bool take_payload(std::string_view bytes);
+    bool took(std::size_t bytes) noexcept;
+    void make_room(std::size_t bytes);
     bool add_compressed(std::string_view bytes);
     bool end_frame();
     bool end_message();
@@ -167,7 +193,10 @@ private:
     std::uint64_t taken_ = 0;   // of it
     std::array<unsigned char, 4> key_{};
     std::size_t fragments_ = 0;
+    // The message so far is the first size_ bytes. The bytes behind it are what an earlier message
+    // has left, so that memory is not filled before each receive.
     std::string message_;
+    std::size_t size_ = 0;
     utf8_check utf8_;
     std::array<char, 125> control_{};
     std::size_t control_size_ = 0;

@@ -102,6 +102,19 @@ public:
     [[nodiscard]] bool start(ring_operation& op) noexcept;
     // Starts an operation likewise, for a caller that is known to be on the loop.
     [[nodiscard]] bool start_here(ring_operation& op) noexcept;
+    // Tells whether try_here() may succeed, for a caller that has to prepare it. The io_uring ring
+    // tries no receives.
+    bool may_try(descriptor& d, opcode code) const noexcept {
+        return (is_writing(code) ? d.writable : d.readable) && d.slot(code) == nullptr &&
+               d.attached && !d.closing && !ending_ && inline_left_ != 0;
+    }
+    // Makes the system call of a receive or a send_message, for a caller on the loop. Returns true
+    // if it ended: `result` is set. Otherwise nothing has happened, and nothing is pending.
+    [[nodiscard]] bool try_here(ring_operation& op) noexcept {
+        if (!may_try(*op.on, op.code) || !ring_->try_now(op)) return false;
+        --inline_left_;
+        return true;
+    }
     // Ends a pending operation early with operation_canceled, unless it ends by itself first.
     void cancel(ring_operation& op) noexcept {
         if (op.on->is_pending(op)) ring_->cancel(op);

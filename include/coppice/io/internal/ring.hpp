@@ -45,6 +45,10 @@ public:
     // Starts an operation on an attached descriptor. Returns true if it ended at once: `result` is
     // set, and complete() will not be called. Otherwise complete() will be called from poll().
     virtual bool start(ring_operation& op) noexcept = 0;
+    // Makes the system call of a receive or a send_message on an attached descriptor that has no
+    // pending operation in that direction. Returns true if it ended: `result` is set. Otherwise
+    // nothing has happened, and nothing is pending.
+    virtual bool try_now(ring_operation& op) noexcept = 0;
     // Ends a pending operation early if that is still possible. It completes from poll(), with
     // -ECANCELED or with its result.
     virtual void cancel(ring_operation& op) noexcept = 0;
