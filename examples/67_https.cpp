@@ -26,6 +26,15 @@ http::server_options over_tls(std::shared_ptr<const tls::server_context_slot> pr
 }
 // [/server]
 
+// [alice]
+// Needs a context that asks for certificates: tls::server_options::clients.
+http::response for_alice(http::request& r) {
+    const io::agreed_security* const agreed = r.security();
+    if (agreed == nullptr || agreed->peer_subject != "CN=alice") return http::response::status(403);
+    return http::response::text(std::string("hello, Alice"));
+}
+// [/alice]
+
 // [client]
 task<> ask(io::context& loop, tls::client_context trust, std::string url) {
     http::client_options options;
@@ -49,6 +58,7 @@ int main() {
     routes.get("/", [](http::request& q) {
         return http::response::text(std::string(q.is_secure() ? "over TLS" : "in the clear"));
     });
+    routes.get("/alice", for_alice);
     http::server server(over_tls(present), std::move(routes));
     std::thread serving([&server] { server.run(); });
     const std::string port = std::to_string(server.port());

@@ -348,6 +348,10 @@ bool peer_address::is_secure() const noexcept {
     return of_.owner->is_secure();
 }
 
+const io::agreed_security* peer_address::security() const noexcept {
+    return of_.owner->security();
+}
+
 const forwarding& peer_address::trusted() const noexcept {
     return of_.owner->trusted();
 }
@@ -362,6 +366,10 @@ bool request::is_secure() const noexcept {
     if (origin_ == nullptr || origin_->peer == nullptr) return false;
     const bool trusts = !origin_->peer->trusted().from.empty();
     return trusts ? client().is_secure : origin_->peer->is_secure();
+}
+
+const io::agreed_security* request::security() const noexcept {
+    return origin_ == nullptr || origin_->peer == nullptr ? nullptr : origin_->peer->security();
 }
 
 io::endpoint request::peer() const noexcept {

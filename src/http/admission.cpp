@@ -298,4 +298,20 @@ std::optional<response> allowed_hosts::before(const request& r) const {
     return response::status(421, "this server does not answer for that host");
 }
 
+// ---- named_host --------------------------------------------------------------------------------
+
+std::optional<response> named_host::before(const request& r) const {
+    const io::agreed_security* const agreed = r.security();
+    if (agreed == nullptr || agreed->host.empty()) return std::nullopt;
+    const auto is_named = [&](std::string_view host) {
+        host.remove_suffix(port_part(host).size());
+        if (host.ends_with('.')) host.remove_suffix(1);  // SNI has no dot at its end
+        return equals_ignoring_case(agreed->host, host);
+    };
+    const std::string_view host = r.head().host();
+    const std::optional<std::string_view> field = r.find("Host");
+    if ((host.empty() || is_named(host)) && (!field || is_named(*field))) return std::nullopt;
+    return response::status(421, "this connection is for another host");
+}
+
 }  // namespace coppice::http

@@ -107,6 +107,11 @@ public:
     }
     // Returns true if it is encrypted, or will be. Threads: any.
     bool is_secure() const noexcept { return link_ != nullptr && link_->is_secure(); }
+    // Returns what its handshake has agreed on; nullptr in the clear. Threads: any, once a request
+    // has come.
+    const io::agreed_security* security() const noexcept {
+        return link_ != nullptr ? link_->security() : nullptr;
+    }
     // Returns what the bytes go through instead of the socket, or nullptr. Threads: any.
     const link* through() const noexcept { return link_.get(); }
     // Returns true unless its handshake or its PROXY header is still under way.

@@ -138,8 +138,9 @@ class peer_address {
 public:
     explicit peer_address(exchange& of) noexcept : of_(of) {}
     io::endpoint get() noexcept;
-    bool is_secure() const noexcept;             // the client's connection, which has the exchange
-    const forwarding& trusted() const noexcept;  // the server's proxies
+    bool is_secure() const noexcept;  // the client's connection, which has the exchange
+    const io::agreed_security* security() const noexcept;  // likewise
+    const forwarding& trusted() const noexcept;            // the server's proxies
     // Forgets the address, for the next connection.
     void forget() noexcept { known_ = false; }
 

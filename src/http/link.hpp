@@ -7,6 +7,7 @@
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
 #include <coppice/io/initiate.hpp>
+#include <coppice/io/secure_engine.hpp>
 
 #include <cstddef>
 #include <memory>
@@ -40,6 +41,9 @@ public:
     virtual bool is_ready() const noexcept { return true; }
     // Returns true if what goes to the network is encrypted. Threads: any.
     virtual bool is_secure() const noexcept = 0;
+    // Returns what the handshake of a client with this server has agreed on, or nullptr. Threads:
+    // any, once a request has come.
+    virtual const io::agreed_security* security() const noexcept { return nullptr; }
     io::context& owner() const noexcept { return loop_; }
 
     // For a stream; others have a socket, which says these things.

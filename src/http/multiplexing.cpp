@@ -14,7 +14,12 @@ using namespace internal;
 // Called with the first bytes of an encrypted connection, or with its end.
 void connection::greeted(operation* op) noexcept {
     connection& c = receive_ended(op);
-    const auto* const link = static_cast<const secure_link*>(c.link_.get());
+    auto* const link = static_cast<secure_link*>(c.link_.get());
+    if (c.result > 0 && !link->keep_agreed()) {
+        c.take_received().release();
+        c.run_out_of_memory();
+        return;
+    }
     if (!link->speaks_other() || c.result <= 0) {
         if (c.take_input()) c.serve();
         return;

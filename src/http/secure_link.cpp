@@ -48,6 +48,15 @@ void secure_link::owner_is_gone() noexcept {
     if (!input_.pending && !output_.pending) delete this;
 }
 
+bool secure_link::keep_agreed() noexcept {
+    try {
+        agreed_ = std::make_shared<const io::agreed_security>(engine_->agreed());
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
 // ---- The operations of the connection ----------------------------------------------------------
 
 bool secure_link::start(ring_operation& op) noexcept {

@@ -55,6 +55,11 @@ public:
     bool is_secure() const noexcept override { return true; }
     // Returns true if the handshake has agreed on the other protocol.
     bool speaks_other() const noexcept { return speaks_other_; }
+    // Keeps what the handshake has agreed on, once it is done. Returns false if there is no memory.
+    [[nodiscard]] bool keep_agreed() noexcept;
+    const io::agreed_security* security() const noexcept override { return agreed_.get(); }
+    // Returns the same for what may outlive the link; nullptr before keep_agreed().
+    const std::shared_ptr<const io::agreed_security>& agreed() const noexcept { return agreed_; }
     // Returns true if nothing has arrived that was not received. May return false though it is so.
     bool is_quiet() const noexcept {
         return cipher_.empty() && result_ == 0 && !failure_ && !ended_ && !was_full_;
@@ -119,6 +124,7 @@ private:
     const std::uint32_t generation_;
     const std::unique_ptr<io::secure_engine> engine_;
     const std::string_view other_protocol_;
+    std::shared_ptr<const io::agreed_security> agreed_;  // nullptr: it was not kept
     own_operation input_;
     own_operation output_;
     user reader_, writer_;

@@ -40,8 +40,8 @@ stream_link::~stream_link() {
     if (bytes != 0) session_.budget().give(bytes);
 }
 
-bool stream_link::is_secure() const noexcept {
-    return session_.is_secure();
+const io::agreed_security* stream_link::security() const noexcept {
+    return session_.security();
 }
 const io::endpoint* stream_link::peer() const noexcept {
     return &session_.peer();

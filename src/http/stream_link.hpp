@@ -44,7 +44,8 @@ public:
     bool start(io::internal::ring_operation& op) noexcept override;
     void cancel(io::internal::ring_operation& op) noexcept override;
     void say_end() noexcept override;
-    bool is_secure() const noexcept override;
+    bool is_secure() const noexcept override { return security() != nullptr; }
+    const io::agreed_security* security() const noexcept override;
     void close(bool reset) noexcept override;
     void rest() noexcept override;
     bool keep_trailers(std::string_view lines) noexcept override;

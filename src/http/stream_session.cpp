@@ -23,6 +23,12 @@ io::endpoint remote_of(serving_loop& l, int socket) {
     return client ? client.value() : io::endpoint();
 }
 
+// The link of a connection that is no stream encrypts.
+std::shared_ptr<const io::agreed_security> agreed_with(const link* encrypting) noexcept {
+    if (encrypting == nullptr) return nullptr;
+    return static_cast<const secure_link*>(encrypting)->agreed();
+}
+
 }  // namespace
 
 stream_session* stream_session::make(connection& transport) noexcept {
@@ -38,7 +44,7 @@ stream_session::stream_session(connection& transport)
       transport_(&transport),
       loop_(transport.loop_),
       engine_(loop_.options.http2->accept(*this, transport.is_secure(), loop_.options.limits)),
-      is_secure_(transport.is_secure()),
+      security_(agreed_with(transport.link_.get())),
       peer_(transport.told_client() != nullptr ? *transport.told_client()
                                                : remote_of(loop_, transport.socket_.native())),
       input_(*this, &input_ended, io::opcode::receive_pooled),

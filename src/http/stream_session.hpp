@@ -36,7 +36,8 @@ public:
     multiplexer& engine() noexcept { return *engine_; }
     serving_loop& loop() noexcept { return loop_; }
     byte_budget& budget() noexcept { return loop_.shared.budget; }
-    bool is_secure() const noexcept { return is_secure_; }
+    // Returns what the handshake has agreed on; nullptr in the clear. Threads: any.
+    const io::agreed_security* security() const noexcept { return security_.get(); }
     const io::endpoint& peer() const noexcept { return peer_; }
     // Notes that pump() has something to do.
     void note_ready(stream_link& l) noexcept;
@@ -77,7 +78,7 @@ private:
     connection* transport_;  // nullptr: the connection has ended
     serving_loop& loop_;
     std::unique_ptr<multiplexer> engine_;  // nullptr: likewise
-    const bool is_secure_;
+    const std::shared_ptr<const io::agreed_security> security_;
     const io::endpoint peer_;
     own_operation input_;
     own_operation output_;

@@ -2,6 +2,7 @@
 #include <coppice/io/secure_engine.hpp>
 #include <coppice/tls/engine.hpp>
 
+#include <string>
 #include <utility>
 
 namespace coppice::tls {
@@ -23,6 +24,15 @@ public:
     }
     progress end() noexcept override { return engine_.end(); }
     std::string_view protocol() const noexcept override { return engine_.protocol(); }
+    io::agreed_security agreed() const override {
+        return {.version = std::string(engine_.version()),
+                .cipher = std::string(engine_.cipher()),
+                .protocol = std::string(engine_.protocol()),
+                .host = std::string(engine_.host()),
+                .peer_subject = engine_.peer_subject(),
+                .peer_certificate = engine_.peer_certificate(),
+                .resumed = engine_.resumed()};
+    }
 
 private:
     engine engine_;

@@ -78,6 +78,39 @@ TEST_P(http2_client_by_alpn, requests_that_wait_fail_with_the_one_that_connects)
     }(net.loop, secure_url(*server, "/plain")));
 }
 
+TEST_P(http2_client_by_alpn, a_handler_sees_what_the_handshake_agreed_on) {
+    http::router r;
+    const auto tells = [](http::request& q) {
+        const io::agreed_security& agreed = *q.security();
+        return http::response::text(agreed.version + ";" + agreed.protocol + ";" + agreed.host +
+                                    ";" + agreed.peer_subject);
+    };
+    r.get("/", tells);
+    r.get("/pool", http::offload(tells));
+    http::server_options o = chooses("h2");
+    o.security = tls::server_context({.certificates = {the_authority().issue()},
+                                      .protocols = {"h2"},
+                                      .clients = tls::client_certificates::require,
+                                      .client_authorities = the_authority().pem()});
+    running_server server(std::move(o), std::move(r));
+    network net(GetParam());
+    net.run([](io::context& loop, http::server& s) -> task<> {
+        http::client_options options = offers_http2();
+        options.security = tls::client_context(
+            {.system_authorities = false,
+             .authorities = the_authority().pem(),
+             .own = the_authority().issue({.subject = "alice", .usage = "clientAuth"}),
+             .protocols = {"h2"}});
+        http::client client(loop, options);
+        for (const char* const path : {"/", "/pool"}) {
+            http::client_request named = asks("https://server.example" + std::string(path));
+            named.to = s.local();
+            EXPECT_EQ((co_await client.send(named)).body(), "TLSv1.3;h2;server.example;CN=alice");
+        }
+        EXPECT_EQ(client.connections_made(), 1u);
+    }(net.loop, *server));
+}
+
 // The loop ends by itself although a connection is kept.
 TEST_P(http2_client_by_alpn, a_kept_connection_does_not_keep_the_loop_running) {
     running_server server(chooses("h2"), routes_of_all_kinds());

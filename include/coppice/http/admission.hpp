@@ -1,9 +1,9 @@
 // Filters that refuse requests, so that others are answered in time: by client, by route, by load.
 #pragma once
-// A rate_limit and allowed_hosts look at heads: they refuse before a body is received. The other
-// two are tasks around the handler, which cost its route a coroutine frame. Each may be used by
-// several routers and groups. It then counts for all of them together. Its clock is that of the
-// request's loop, so a simulation drives it.
+// A rate_limit, allowed_hosts, and named_host look at heads: they refuse before a body is received.
+// The other two are tasks around the handler, which cost its route a coroutine frame. Each may be
+// used by several routers and groups. It then counts for all of them together. Its clock is that of
+// the request's loop, so a simulation drives it.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/http/address_set.hpp>
@@ -142,6 +142,19 @@ public:
 
 private:
     std::vector<std::string> hosts_;
+};
+
+// Refuses requests of an encrypted connection for another host than the one that the client has
+// named in its handshake (SNI), with 421. A client that shares a connection among hosts then asks
+// again on another one (RFC 9110 section 15.5.20). For a server with a certificate for each host
+// whose handlers must not answer under another one's. The target's authority, the field Host, and
+// HTTP/2's :authority are compared without their ports; case is ignored. Requests in the clear
+// pass, and those of a client that has named no host, which has got the first certificate. Behind a
+// proxy that encrypts, the host of the handshake is the proxy's choice. Threads: any. Cost: no
+// allocation.
+class named_host final : public filter {
+public:
+    std::optional<response> before(const request& r) const override;
 };
 
 }  // namespace coppice::http

@@ -9,6 +9,7 @@
 #include <coppice/http/parse.hpp>
 #include <coppice/http/trace_context.hpp>
 #include <coppice/http/uri.hpp>
+#include <coppice/io/secure_engine.hpp>
 #include <coppice/stop/inplace.hpp>
 
 #include <chrono>
@@ -77,6 +78,12 @@ public:
     // forwarding) says that its client's is; false for a request that came from no server. Threads:
     // any.
     bool is_secure() const noexcept;
+    // Returns what the handshake of the connection has agreed on: the version, the cipher, the host
+    // that the client has named, and the certificate that it has shown, by which a handler may
+    // authorize it. nullptr: the connection is in the clear, or the request came from no server.
+    // This is the connection's own client, which may be a trusted proxy. Threads: any. Lifetime:
+    // the request's. Cost: no allocation.
+    const io::agreed_security* security() const noexcept;
     // Returns a text that tells this request from others in logs: the X-Request-Id of a trusted
     // proxy (server_options::forwarding) if it is 1 to 128 letters, digits, and any of -_.:+/=@~,
     // otherwise 32 hexadecimal digits. It is no secret: from one made here, others can be computed.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
 
@@ -28,6 +29,20 @@ struct secure_progress {
     secure_step what = secure_step::done;  // see above
     std::size_t bytes = 0;                 // received, or taken for sending
     std::error_code error = {};            // of `failed`
+};
+
+// What a handshake has agreed on, and what the peer has proved in it. A text is empty where there
+// is none.
+struct agreed_security {
+    std::string version = {};   // of TLS, as the engine spells it: "TLSv1.3"
+    std::string cipher = {};    // likewise: "TLS_AES_256_GCM_SHA384"
+    std::string protocol = {};  // of ALPN: "h2"
+    std::string host = {};      // that the client has named (SNI)
+    // The certificate of the peer, which was verified: the text of its subject (RFC 2253), and all
+    // of it (DER).
+    std::string peer_subject = {};
+    std::string peer_certificate = {};
+    bool resumed = false;  // an earlier connection was resumed
 };
 
 // One side of a connection. A call may write to the room whatever it returns; the user sends that
@@ -62,6 +77,13 @@ public:
 
     // Returns the protocol of ALPN that the handshake has agreed on; empty if none.
     virtual std::string_view protocol() const noexcept = 0;
+    // Returns what the handshake has agreed on; called once it is done. Errors: std::bad_alloc.
+    // Cost: allocates.
+    virtual agreed_security agreed() const {
+        agreed_security made;
+        made.protocol = protocol();
+        return made;
+    }
 };
 
 // What makes the engines of a server's connections. Threads: any, also concurrently.
