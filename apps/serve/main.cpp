@@ -273,6 +273,7 @@ int main(int argc, char** argv) {
     serve::world world;
     std::optional<http::access_log> log;
     std::optional<serve::certificates> certificates;
+    std::optional<thread_pool> handshakes;
     std::optional<http::server> server;
     std::vector<bool> secure;  // for each listener
     try {
@@ -294,6 +295,9 @@ int main(int argc, char** argv) {
 #ifdef COPPICE_WITH_HTTP2
         how.http2 = http2::for_server();
 #endif
+        if (options.handshake_threads != 0) {
+            how.handshake_pool = &handshakes.emplace(options.handshake_threads);
+        }
         choose_listeners(how, io::activated_sockets(), certificates->security(), options);
         secure.push_back(how.security != nullptr);
         for (const auto& l : how.more_listeners) secure.push_back(l.security != nullptr);

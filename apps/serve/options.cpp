@@ -235,6 +235,12 @@ void add_tls(CLI::App& app, options& o) {
     keys->needs(certificates);
     tls.add(app.add_flag("--tls-only", o.tls_only, "listen at no port in the clear")
                 ->needs(certificates));
+    tls.add(app.add_option("--handshake-threads", o.handshake_threads,
+                           "threads that compute handshakes, so that the server's loops go on; 0: "
+                           "the loops compute them")
+                ->check(CLI::Range(0, 1024))
+                ->capture_default_str()
+                ->needs(certificates));
     tls.add(app.add_option("--tls-port", o.tls_port, "TCP port for TLS; 0 lets the system choose")
                 ->check(CLI::Range(0, 65535))
                 ->capture_default_str()

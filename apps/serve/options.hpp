@@ -28,6 +28,7 @@ struct options {
     std::vector<std::string> tls_certificates, tls_keys;
     std::uint16_t tls_port = 8443;
     bool tls_only = false;                    // no port in the clear
+    std::size_t handshake_threads = 0;        // 0: each loop computes its own
     bool check = false;                       // ends before it listens
     bool healthcheck = false;                 // asks the server that runs with these options
     std::vector<std::string> forwarded_from;  // blocks of proxies that write fields

@@ -82,7 +82,8 @@ bool connection::secure_by(const io::server_security& security) noexcept {
     try {
         const multiplexing* const other = loop_.options.http2.get();
         link_ = secure_link::make(loop_.context, *socket_.slot(), security.accept(),
-                                  other == nullptr ? std::string_view() : other->protocol());
+                                  other == nullptr ? std::string_view() : other->protocol(),
+                                  loop_.options.handshake_pool);
         return true;
     } catch (const std::exception&) {
         return false;

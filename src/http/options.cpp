@@ -30,6 +30,9 @@ server_options checked(server_options o) {
     if (o.simulation != nullptr && o.model != model::single) {
         throw std::invalid_argument("a server in a simulation needs model::single");
     }
+    if (o.simulation != nullptr && o.handshake_pool != nullptr) {
+        throw std::invalid_argument("a server in a simulation has no handshake_pool");
+    }
     if (o.model == model::single && o.threads != 1) {
         throw std::invalid_argument("server_options::threads must be 1 for model::single");
     }

@@ -2,10 +2,14 @@
 #include "secure_link.hpp"
 
 #include <coppice/base/internal/check.hpp>
+#include <coppice/exec/connect.hpp>
+#include <coppice/exec/scheduler.hpp>
+#include <coppice/pool/thread_pool.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 namespace coppice::http {
 
@@ -18,10 +22,62 @@ constexpr std::string_view protocol_of_http = "http/1.1";
 
 }  // namespace
 
+// Runs once at a time: start(), then perform() or refuse(), then arrive() on the loop.
+class secure_link::computation : io::operation {
+public:
+    computation(secure_link& l, thread_pool& pool) noexcept
+        : operation(&arrive), link_(l), pool_(pool) {}
+    void start() noexcept {
+        hold_.construct(link_.loop_);
+        scheduled_.construct_with([this]() noexcept {
+            return execution::connect(execution::schedule(pool_.get_scheduler()), receiver{this});
+        });
+        execution::start(scheduled_.get());
+    }
+
+private:
+    struct receiver {
+        using receiver_concept = execution::receiver_tag;
+        void set_value() && noexcept { of->perform(); }
+        // The pool has ended: the loop computes.
+        void set_stopped() && noexcept { of->refuse(); }
+        computation* of;
+    };
+    using scheduled =
+        execution::connect_result_t<execution::schedule_result_t<thread_pool::scheduler&>,
+                                    receiver>;
+
+    // On the pool.
+    void perform() noexcept {
+        outcome_ = link_.engine_->handshake();
+        link_.loop_.post(*this);
+    }
+    void refuse() noexcept {
+        is_refused_ = true;
+        link_.loop_.post(*this);
+    }
+    // The last access: the link may end.
+    static void arrive(operation* op) noexcept {
+        computation& c = *static_cast<computation*>(op);
+        c.scheduled_.destroy();
+        c.hold_.destroy();
+        if (std::exchange(c.is_refused_, false)) c.outcome_ = c.link_.engine_->handshake();
+        c.link_.computed(c.outcome_);
+    }
+
+    secure_link& link_;
+    thread_pool& pool_;
+    io::secure_progress outcome_;
+    bool is_refused_ = false;
+    manual_lifetime<io::context::work_guard> hold_;  // the loop does not end meanwhile
+    manual_lifetime<scheduled> scheduled_;
+};
+
 secure_link::owned secure_link::make(io::context& loop, io::internal::descriptor& slot,
                                      std::unique_ptr<io::secure_engine> engine,
-                                     std::string_view other_protocol) {
+                                     std::string_view other_protocol, thread_pool* pool) {
     owned made(new secure_link(loop, slot, std::move(engine), other_protocol));
+    if (pool != nullptr) made->computation_ = std::make_unique<computation>(*made, *pool);
     return made;
 }
 
@@ -45,7 +101,7 @@ void secure_link::begin_with(io::pooled_buffer&& received) noexcept {
 
 void secure_link::owner_is_gone() noexcept {
     is_owned_ = false;
-    if (!input_.pending && !output_.pending) delete this;
+    if (!is_pending()) delete this;
 }
 
 bool secure_link::keep_agreed() noexcept {
@@ -89,7 +145,7 @@ void secure_link::say_end() noexcept {
 // Goes on after an operation of the link's own. The last access: the connection may end.
 void secure_link::advance() noexcept {
     if (!is_owned_) {
-        if (!input_.pending && !output_.pending) delete this;
+        if (!is_pending()) delete this;
         return;
     }
     pump();
@@ -104,11 +160,13 @@ void secure_link::advance() noexcept {
 
 // Works until something has to be waited for.
 void secure_link::pump() noexcept {
+    if (is_computing_) return;
     for (;;) {
         flush();
         if (finish_all_if_failed()) return;
         wants_input_ = false;
         if (work() == next::go_on) continue;
+        if (is_computing_) return;
         flush();  // what that has written
         if (result_ != 0) continue;
         if (!wants_input_ || take_in() == next::wait) return;
@@ -126,7 +184,27 @@ secure_link::next secure_link::work() noexcept {
 secure_link::next secure_link::shake_hands() noexcept {
     if (!reader_.is_active() && !writer_.is_active()) return next::wait;
     if (!make_room()) return next::go_on;
-    const io::secure_progress p = engine_->handshake();
+    // Without input there is nothing to compute.
+    if (computation_ == nullptr || engine_->unread() == 0) {
+        return note_handshake(engine_->handshake());
+    }
+    // The room is empty then: what comes home has always got further.
+    if (has_output()) return next::wait;
+    is_computing_ = true;
+    computation_->start();
+    return next::wait;
+}
+
+// Called when the pool has computed.
+void secure_link::computed(io::secure_progress p) noexcept {
+    is_computing_ = false;
+    if (is_owned_) (void)note_handshake(p);
+    if (ready_) computation_.reset();
+    if (!is_open()) result_ = -ECANCELED;
+    advance();
+}
+
+secure_link::next secure_link::note_handshake(const io::secure_progress& p) noexcept {
     if (p.what != io::secure_step::done) return judge(p);
     ready_ = true;
     const std::string_view protocol = engine_->protocol();

@@ -7,7 +7,9 @@
 //                send             ->  engine.send     ->  send
 //
 // The handshake has no state of its own: any operation drives it. An operation is pending here only
-// while one of the link's own is pending on the ring, so closing the socket ends both.
+// while one of the link's own is pending on the ring, so closing the socket ends both. If a pool
+// computes the handshake, an operation may be pending without one on the ring: it ends when the
+// computation has come home, which holds the loop.
 
 #include <coppice/io/internal/record_memory.hpp>
 #include <coppice/io/secure_engine.hpp>
@@ -21,6 +23,10 @@
 #include <system_error>
 #include <utility>
 
+namespace coppice {
+class thread_pool;
+}  // namespace coppice
+
 namespace coppice::http {
 
 using namespace internal;
@@ -30,10 +36,11 @@ class secure_link final : public link {
 public:
     using owned = std::unique_ptr<secure_link, let_go>;
     // For the open socket in the slot. `other_protocol`: one of ALPN that both sides may agree on
-    // besides HTTP/1.1; "" for none. Errors: std::bad_alloc. Lifetime: the text outlives the link.
+    // besides HTTP/1.1; "" for none. `pool`: computes the handshake; nullptr: the loop does.
+    // Errors: std::bad_alloc. Lifetime: the text and the pool outlive the link.
     static owned make(io::context& loop, io::internal::descriptor& slot,
                       std::unique_ptr<io::secure_engine> engine,
-                      std::string_view other_protocol = {});
+                      std::string_view other_protocol = {}, thread_pool* pool = nullptr);
 
     // Takes what was received before the link was made. Called at most once, before start().
     void begin_with(io::pooled_buffer&& received) noexcept;
@@ -76,6 +83,9 @@ private:
     ~secure_link();
     void owner_is_gone() noexcept override;
 
+    // A step of the handshake on a pool. Until it has come home, the engine is the pool's.
+    class computation;
+
     // One operation of the link itself on the ring.
     struct own_operation : ring_operation {
         own_operation(secure_link& l, void (*function)(operation*) noexcept,
@@ -105,12 +115,15 @@ private:
     void pump() noexcept;
     next work() noexcept;
     next shake_hands() noexcept;
+    next note_handshake(const io::secure_progress& p) noexcept;
+    void computed(io::secure_progress p) noexcept;
     next decrypt() noexcept;
     next encrypt() noexcept;
     next say_end_now() noexcept;
     next judge(const io::secure_progress& p) noexcept;
     bool finish_all_if_failed() noexcept;
     bool is_open() const noexcept { return slot_.generation == generation_; }
+    bool is_pending() const noexcept { return input_.pending || output_.pending || is_computing_; }
     bool start_own(own_operation& op) noexcept;
     next take_in() noexcept;
     void came(int result) noexcept;
@@ -124,6 +137,7 @@ private:
     const std::uint32_t generation_;
     const std::unique_ptr<io::secure_engine> engine_;
     const std::string_view other_protocol_;
+    std::unique_ptr<computation> computation_;           // nullptr: the loop computes
     std::shared_ptr<const io::agreed_security> agreed_;  // nullptr: it was not kept
     own_operation input_;
     own_operation output_;
@@ -136,6 +150,7 @@ private:
     int result_ = 0;                    // of the socket, if that has failed; stays
     bool ready_ = false;                // the handshake is done
     bool speaks_other_ = false;         // and has agreed on other_protocol_
+    bool is_computing_ = false;         // the pool has the engine
     bool wants_input_ = false;          // the engine can do nothing before bytes come
     bool is_resting_ = false;           // the pending receive is canceled by rest_receiving()
     bool was_full_ = false;             // the last receive filled its buffer: there may be more

@@ -120,6 +120,10 @@ struct server_options {
     // Where offloaded handlers run. If this is null and the server needs a pool, it makes its own.
     // Lifetime: outlives the server.
     thread_pool* pool = nullptr;
+    // Where the handshakes of encrypted connections are computed, so that no loop stands still for
+    // one. A handler that blocks a thread of the pool delays them. nullptr: each loop computes its
+    // own. Not in a simulation. Lifetime: outlives the server.
+    thread_pool* handshake_pool = nullptr;
     // Gets a line for each answered request; see access_log.hpp. Lifetime: outlives the server.
     http::access_log* access_log = nullptr;
     // The form of these lines.
