@@ -20,6 +20,8 @@ namespace internal {
 
 namespace {
 
+constexpr std::size_t sessions_of_host_max = 4;  // for connections that are made at once
+
 std::shared_ptr<client_hosts> limited_hosts(const client_options& o) {
     if (o.connections_per_host_max == 0) return nullptr;
     auto made = std::make_shared<client_hosts>();
@@ -63,6 +65,32 @@ void client_core::keep(std::unique_ptr<client_connection> used) noexcept {
         idle_.push_back(std::move(used));
     } catch (const std::bad_alloc&) {  // the connection is closed
     }
+}
+
+void client_core::keep_session(std::string_view proven, std::uint16_t port,
+                               std::shared_ptr<const io::secure_session> left) noexcept {
+    if (left == nullptr || options.sessions_max == 0) return;
+    const auto is_of = [&](const kept_session& s) { return s.host == proven && s.port == port; };
+    const auto n = static_cast<std::size_t>(std::ranges::count_if(sessions_, is_of));
+    if (n >= sessions_of_host_max) {
+        sessions_.erase(std::ranges::find_if(sessions_, is_of));
+    } else if (sessions_.size() >= options.sessions_max) {
+        sessions_.erase(sessions_.begin());
+    }
+    try {
+        sessions_.push_back({std::string(proven), port, std::move(left)});
+    } catch (const std::bad_alloc&) {  // then there is nothing to resume
+    }
+}
+
+std::shared_ptr<const io::secure_session> client_core::take_session(std::string_view proven,
+                                                                    std::uint16_t port) noexcept {
+    const auto is_of = [&](const kept_session& s) { return s.host == proven && s.port == port; };
+    const auto found = std::find_if(sessions_.rbegin(), sessions_.rend(), is_of);
+    if (found == sessions_.rend()) return nullptr;
+    std::shared_ptr<const io::secure_session> taken = std::move(found->of);
+    sessions_.erase(std::next(found).base());
+    return taken;
 }
 
 std::size_t client_core::idle_connections() const noexcept {

@@ -123,6 +123,8 @@ task<bool> client_call::receive_more() {
 // Also from a stream. Apart from receive_more(), whose frame would be larger.
 task<io::pooled_buffer> client_call::receive_encrypted(std::error_code& ec) {
     io::pooled_buffer received = co_await connection_->through()->receive_pooled(use_await[ec]);
+    secure_link* const link = connection_->link.get();
+    if (link != nullptr) client_.keep_session(proven_, port_, link->take_session());
     co_return received;
 }
 

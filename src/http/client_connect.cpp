@@ -51,7 +51,10 @@ task<> client_call::shake_hands(std::error_code& ec) {
     } catch (const std::invalid_argument&) {
         ec = std::make_error_code(std::errc::invalid_argument);
     }
-    if (!ec) co_await c.link->send({}, use_await[ec]);
+    if (ec) co_return;
+    if (const auto earlier = client_.take_session(proven_, port_)) c.link->resume(*earlier);
+    co_await c.link->send({}, use_await[ec]);
+    if (!ec && c.link->has_resumed()) ++client_.resumed;
 }
 
 // While the name is looked up and its addresses are raced there is no socket to close.

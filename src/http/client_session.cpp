@@ -208,6 +208,9 @@ void client_session::came(int result) noexcept {
                                      static_cast<std::size_t>(result));
     ++heard_;
     if (engine_ == nullptr) return;
+    if (link_ != nullptr) {
+        origin_->all->client.keep_session(origin_->proven, origin_->port, link_->take_session());
+    }
     if (!engine_->receive(received.bytes())) is_broken_ = true;
 }
 

@@ -113,6 +113,13 @@ bool secure_link::keep_agreed() noexcept {
     }
 }
 
+std::shared_ptr<const io::secure_session> secure_link::take_session() noexcept {
+    if (has_given_session_) return nullptr;
+    std::shared_ptr<const io::secure_session> latest = engine_->latest_session();
+    has_given_session_ = latest != nullptr;
+    return latest;
+}
+
 // ---- The operations of the connection ----------------------------------------------------------
 
 bool secure_link::start(ring_operation& op) noexcept {

@@ -42,6 +42,13 @@ public:
                       std::unique_ptr<io::secure_engine> engine,
                       std::string_view other_protocol = {}, thread_pool* pool = nullptr);
 
+    // A client's, before start(): offers to resume an earlier connection, if that fits.
+    void resume(const io::secure_session& earlier) noexcept { (void)engine_->resume(earlier); }
+    // A client's. Returns what a later connection can resume, once; nullptr: it has not come, or
+    // was taken before. Called when bytes were received.
+    std::shared_ptr<const io::secure_session> take_session() noexcept;
+    // Returns true if the handshake has resumed an earlier connection.
+    bool has_resumed() const noexcept { return engine_->resumed(); }
     // Takes what was received before the link was made. Called at most once, before start().
     void begin_with(io::pooled_buffer&& received) noexcept;
     // Starts a receive_pooled or a send, as event_loop::start_here() does. A send of no bytes ends
@@ -148,6 +155,7 @@ private:
     std::size_t sent_ = 0;              // bytes of the room
     std::error_code failure_;           // of the engine; stays
     int result_ = 0;                    // of the socket, if that has failed; stays
+    bool has_given_session_ = false;    // take_session() has returned it
     bool ready_ = false;                // the handshake is done
     bool speaks_other_ = false;         // and has agreed on other_protocol_
     bool is_computing_ = false;         // the pool has the engine

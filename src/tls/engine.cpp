@@ -315,10 +315,21 @@ session engine_state::latest() const noexcept {
     return s;
 }
 
+namespace {
+
+// Returns true if the certificate that the server has shown then is no longer valid.
+bool has_expired(const SSL_SESSION* s) noexcept {
+    const X509* const shown = ::SSL_SESSION_get0_peer(const_cast<SSL_SESSION*>(s));
+    return shown != nullptr && ::X509_cmp_current_time(X509_get0_notAfter(shown)) < 0;
+}
+
+}  // namespace
+
 bool engine_state::resume(const session& earlier) noexcept {
     const session_state* const e = earlier.state_.get();
     if (e == nullptr || client_ == nullptr || ready || failure_ || e->context != client_ ||
-        e->host != host_ || e->verified != verified_ || SSL_in_before(ssl()) == 0)
+        e->host != host_ || e->verified != verified_ || SSL_in_before(ssl()) == 0 ||
+        (verified_ && has_expired(e->secret.get())))
         return false;
     const owned_session copy(::SSL_SESSION_dup(e->secret.get()));
     const bool set = copy != nullptr && ::SSL_set_session(ssl(), copy.get()) == 1;

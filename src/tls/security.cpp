@@ -2,12 +2,20 @@
 #include <coppice/io/secure_engine.hpp>
 #include <coppice/tls/engine.hpp>
 
+#include <memory>
+#include <new>
 #include <string>
 #include <utility>
 
 namespace coppice::tls {
 
 namespace {
+
+class session_behind_seam final : public io::secure_session {
+public:
+    explicit session_behind_seam(session&& s) noexcept : of(std::move(s)) {}
+    const session of;
+};
 
 class engine_behind_seam final : public io::secure_engine {
 public:
@@ -33,6 +41,19 @@ public:
                 .peer_certificate = engine_.peer_certificate(),
                 .resumed = engine_.resumed()};
     }
+    std::shared_ptr<const io::secure_session> latest_session() const noexcept override {
+        session latest = engine_.latest_session();
+        if (!latest) return nullptr;
+        try {
+            return std::make_shared<const session_behind_seam>(std::move(latest));
+        } catch (const std::bad_alloc&) {  // then there is nothing to resume
+            return nullptr;
+        }
+    }
+    bool resume(const io::secure_session& earlier) noexcept override {
+        return engine_.resume(static_cast<const session_behind_seam&>(earlier).of);
+    }
+    bool resumed() const noexcept override { return engine_.resumed(); }
 
 private:
     engine engine_;

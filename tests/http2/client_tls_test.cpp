@@ -111,6 +111,20 @@ TEST_P(http2_client_by_alpn, a_handler_sees_what_the_handshake_agreed_on) {
     }(net.loop, *server));
 }
 
+TEST_P(http2_client_by_alpn, a_later_connection_resumes) {
+    running_server server(chooses("h2"), routes_of_all_kinds());
+    network net(GetParam());
+    net.run([](io::context& loop, std::string url) -> task<> {
+        http::client client(loop, offers_http2());
+        for (int i = 0; i != 3; ++i) {
+            EXPECT_EQ((co_await client.get(url)).body(), "secure");
+            client.close_idle();
+        }
+        EXPECT_EQ(client.connections_made(), 3u);
+        EXPECT_EQ(client.connections_resumed(), 2u);
+    }(net.loop, secure_url(*server, "/plain")));
+}
+
 // The loop ends by itself although a connection is kept.
 TEST_P(http2_client_by_alpn, a_kept_connection_does_not_keep_the_loop_running) {
     running_server server(chooses("h2"), routes_of_all_kinds());

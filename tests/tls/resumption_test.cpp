@@ -123,6 +123,26 @@ TEST(tls_resumption, a_session_without_verification_does_not_stand_for_one_with_
     EXPECT_EQ(second.client_end.error, tls::errc::self_signed);
 }
 
+TEST(tls_resumption, a_session_ends_with_the_certificate_that_was_verified_for_it) {
+    resuming r;
+    tls::session made;
+    for (long seconds = 2; !made; seconds *= 2) {  // more if the first handshakes were too slow
+        r.server.certificates = {r.issuer.issue({.ends = seconds})};
+        joined_engines both(tls::engine(r.of_client(), "server.example"),
+                            tls::engine(tls::server_context(r.server)));
+        both.shake();
+        if (both.is_ready() && both.pass(both.server, both.client, "x") == "x") {
+            made = both.client.engine.latest_session();
+        }
+    }
+    const auto fits = [&](const tls::session& s) {
+        tls::engine next(r.of_client(), "server.example");
+        return next.resume(s);
+    };
+    while (fits(made)) std::this_thread::yield();
+    EXPECT_FALSE(fits(made));
+}
+
 TEST(tls_resumption, a_resumed_client_is_still_known_by_its_certificate) {
     resuming r;
     const authority of_clients("clients");

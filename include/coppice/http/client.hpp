@@ -131,6 +131,10 @@ public:
     // Return how many connections are kept, and how many were made so far.
     std::size_t idle_connections() const noexcept { return core_.idle_connections(); }
     std::size_t connections_made() const noexcept { return core_.made; }
+    // Return how many of these have resumed an earlier one's security, and how many sessions are
+    // kept for more to do so.
+    std::size_t connections_resumed() const noexcept { return core_.resumed; }
+    std::size_t sessions() const noexcept { return core_.sessions(); }
 
 private:
     internal::client_core core_;

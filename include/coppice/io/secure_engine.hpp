@@ -45,6 +45,12 @@ struct agreed_security {
     bool resumed = false;  // an earlier connection was resumed
 };
 
+// What a client may use to resume: the secret of an earlier connection.
+class secure_session {
+public:
+    virtual ~secure_session() = default;
+};
+
 // One side of a connection. A call may write to the room whatever it returns; the user sends that
 // too. Threads: one at a time.
 class secure_engine {
@@ -84,6 +90,20 @@ public:
         made.protocol = protocol();
         return made;
     }
+
+    // A client's. Returns what a later connection to the same host can resume; nullptr: nothing has
+    // come that could. It may come with the first bytes after the handshake.
+    virtual std::shared_ptr<const secure_session> latest_session() const noexcept {
+        return nullptr;
+    }
+    // A client's, before the handshake: offers to resume a session of an engine of the same
+    // client_security. Returns false, and offers nothing, if it does not fit this connection.
+    virtual bool resume(const secure_session& earlier) noexcept {
+        (void)earlier;
+        return false;
+    }
+    // Returns true if the handshake has resumed an earlier connection.
+    virtual bool resumed() const noexcept { return false; }
 };
 
 // What makes the engines of a server's connections. Threads: any, also concurrently.

@@ -111,7 +111,8 @@ public:
     // the first bytes after the handshake. Empty: nothing came.
     session latest_session() const noexcept;
     // A client's, before the handshake: offers to resume. Returns false, and offers nothing, if the
-    // session is of another context, another host, or another kind of verification.
+    // session is of another context, another host, or another kind of verification, or if the
+    // verified certificate of the server has expired meanwhile.
     bool resume(const session& earlier) noexcept;
 
 private:

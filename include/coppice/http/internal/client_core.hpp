@@ -5,10 +5,12 @@
 #include <coppice/http/client_message.hpp>
 #include <coppice/io/context.hpp>
 #include <coppice/io/endpoint.hpp>
+#include <coppice/io/secure_engine.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,6 +54,13 @@ public:
     // Keeps a connection for later requests. Closes the oldest if there are too many.
     void keep(std::unique_ptr<client_connection> used) noexcept;
     void close_idle() noexcept;
+    // Keeps what a connection to this host and port has left for later ones. nullptr: nothing.
+    void keep_session(std::string_view proven, std::uint16_t port,
+                      std::shared_ptr<const io::secure_session> left) noexcept;
+    // Takes the newest of that host and port, or nullptr.
+    std::shared_ptr<const io::secure_session> take_session(std::string_view proven,
+                                                           std::uint16_t port) noexcept;
+    std::size_t sessions() const noexcept { return sessions_.size(); }
     std::size_t idle_connections() const noexcept;
     std::uint64_t random() noexcept;
 
@@ -59,10 +68,17 @@ public:
     const client_options options;
     const std::shared_ptr<client_hosts> hosts;  // if the connections to each host are limited
     std::size_t made = 0;                       // connections
+    std::size_t resumed = 0;                    // of these
     std::unique_ptr<client_origins> origins;    // if HTTP/2 may be spoken
 
 private:
+    struct kept_session {
+        std::string host;
+        std::uint16_t port;
+        std::shared_ptr<const io::secure_session> of;
+    };
     std::vector<std::unique_ptr<client_connection>> idle_;  // oldest first
+    std::vector<kept_session> sessions_;                    // oldest first
     std::uint64_t random_;
 };
 
