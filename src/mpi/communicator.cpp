@@ -2,6 +2,7 @@
 #include <coppice/mpi/communicator.hpp>
 
 #include <coppice/mpi/environment.hpp>
+#include <coppice/mpi/error.hpp>
 
 #include "starting.hpp"
 
@@ -12,10 +13,11 @@ namespace coppice::mpi {
 
 communicator::communicator(internal::engine& owner, MPI_Comm handle, bool is_ours)
     : engine_(&owner), handle_(handle), is_ours_(is_ours) {
-    owner.run([this]() noexcept {
+    const bool has_run = owner.run([this]() noexcept {
         ::MPI_Comm_rank(handle_, &rank_);
         ::MPI_Comm_size(handle_, &size_);
     });
+    if (!has_run) throw std::system_error(errc::process_failed, "mpi::communicator");
 }
 
 communicator::~communicator() {
@@ -30,8 +32,13 @@ communicator communicator::made_by(Make make, const char* what) const {
     COPPICE_CHECK(!owner.is_current(),
                   "mpi: duplicate() and split() block; call them on another thread");
     MPI_Comm made = MPI_COMM_NULL;
-    std::error_code error;
-    owner.run([&made, &error, make]() noexcept { error = internal::error_of(make(&made)); });
+    std::error_code error = errc::process_failed;
+    owner.run([&owner, &made, &error, &make]() noexcept {
+        MPI_Comm to = MPI_COMM_NULL;
+        error =
+            internal::error_of(owner.call_waiting([make, &to]() noexcept { return make(&to); }));
+        made = to;
+    });
     if (error) throw std::system_error(error, what);
     return communicator(owner, made, true);
 }
@@ -50,7 +57,9 @@ communicator communicator::split(int color, int key) const {
                    "mpi::communicator::split");
 }
 
+// The owner may wait for another process, or have failed.
 void environment::abort(int status) noexcept {
+    if (allows_calls_of_any_thread()) ::MPI_Abort(MPI_COMM_WORLD, status);
     engine_.run([status]() noexcept { ::MPI_Abort(MPI_COMM_WORLD, status); });
     std::abort();  // MPI_Abort does not return
 }

@@ -24,23 +24,47 @@ std::int64_t count_of(time_point t) noexcept {
 
 }  // namespace
 
-engine::engine() : thread_([this] { serve(); }) {
+engine::engine(duration failure_timeout)
+    : lent_(std::make_unique<lent_memory>()),
+      watch_(failure_timeout <= duration::zero()
+                 ? nullptr
+                 : std::make_unique<failure_watch>(*this, failure_timeout)),
+      thread_([this] { serve(); }) {
     ready_.wait();
     if (failure_ == MPI_SUCCESS) return;
     thread_.join();
     throw std::system_error(error_of(failure_),
                             "mpi::environment: cannot use MPI. A program that initializes MPI "
-                            "itself asks for MPI_THREAD_MULTIPLE");
+                            "itself, or that watches for failures, needs MPI_THREAD_MULTIPLE");
 }
 
 engine::~engine() {
     COPPICE_CHECK(!is_current(), "mpi::environment ends on its own thread: end it in main()");
-    run([this]() noexcept { ending_ = true; });
-    thread_.join();
+    struct last_call : operation {
+        explicit last_call(engine& e) noexcept
+            : operation([](operation* op) noexcept {
+                  static_cast<last_call*>(op)->to.ending_ = true;
+                  static_cast<last_call*>(op)->done.set();
+              }),
+              to(e) {}
+        engine& to;
+        block_latch done;
+    } call(*this);
+    post(call);
+    call.done.wait();
+    if (watch_ == nullptr) {
+        thread_.join();
+    } else {
+        end_watch();
+    }
 }
 
 bool engine::is_current() const noexcept {
     return engine_here == this;
+}
+
+void engine::make_current() noexcept {
+    engine_here = this;
 }
 
 void engine::post(operation& op) noexcept {
@@ -75,17 +99,24 @@ bool engine::initialize() noexcept {
     if (failure_ != MPI_SUCCESS) return false;
     ::MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     ::MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
-    return true;
+    if (watch_ == nullptr) return true;
+    failure_ = level_ == MPI_THREAD_MULTIPLE ? watch_->begin() : MPI_ERR_OTHER;
+    return failure_ == MPI_SUCCESS;
 }
 
 void engine::serve() noexcept {
     engine_here = this;
     const bool works = initialize();
     const bool is_ours = is_ours_;
+    failure_watch* const watch = watch_.get();
     ready_.set();  // after a failure the engine may be gone
     if (!works) return;
     work();
-    if (is_ours) ::MPI_Finalize();
+    const bool is_whole = watch == nullptr || (!failed_ && watch->end());
+    if (!is_whole) failed_ = true;
+    if (watch != nullptr && is_whole) watch->set_ending(failure_watch::ending::finalizes);
+    if (is_ours && is_whole) ::MPI_Finalize();
+    if (watch != nullptr) watch->set_ending(failure_watch::ending::done);
 }
 
 void engine::work() noexcept {
@@ -100,7 +131,8 @@ void engine::work() noexcept {
         } else if (!ending_) {
             sleep_until(count_of(time_point::max()));
         } else if (!mail_.has_mail()) {
-            return;
+            if (watch_ == nullptr || failed_ || watch_->have_all_come()) return;
+            rest(count_of(monotonic_clock().now()));
         }
     }
 }
@@ -132,13 +164,16 @@ void engine::sleep_until(std::int64_t nanoseconds) noexcept {
 // Returns true if anything was posted or has ended.
 bool engine::turn() noexcept {
     starts_left_ = starts_max;
-    taken_ = mail_.take();
+    if (taken_ == nullptr) taken_ = mail_.take();  // otherwise the rest of a turn that was cut off
     bool did = taken_ != nullptr;
     while (taken_ != nullptr) {
         operation* const op = taken_;
         taken_ = op->next;
+        running_ = op;
         op->complete(op);
     }
+    running_ = nullptr;
+    if (failed_) return did;
     if (ending_) {
         for_each_request([](request& r) noexcept { r.interrupt(); });
     } else if (earliest_ != time_point::max() && earliest_ <= monotonic_clock().now()) {

@@ -44,6 +44,8 @@ const char* text_of_class(errc code) noexcept {
             return "the process does not have these objects in its window";
         case errc::failed_elsewhere:
             return "another process has failed at its share; its exception is known there only";
+        case errc::process_failed:
+            return "a process of the job has died or stands still; end this one too";
         case errc::other:
             break;
     }

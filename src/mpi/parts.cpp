@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 #include <system_error>
 
 namespace coppice::mpi {
@@ -66,7 +67,7 @@ int objects_of(const memory& m) noexcept {
 }  // namespace
 
 parts_request::~parts_request() {
-    if (type_is_made_) ::MPI_Type_free(&type_);
+    if (type_is_made_ && !owner().has_failed()) ::MPI_Type_free(&type_);
 }
 
 bool parts_request::is_too_large() const noexcept {
@@ -88,11 +89,12 @@ int parts_request::make_type() noexcept {
 request::outcome parts_request::start(handles& made) noexcept {
     switch (step_) {
         case step::tell:
+            if (!lend_numbers()) return outcome::failed;
             made.returned = tell(made.each[0]);
             break;
         case step::agree:
-            verdict_ = make_room();
-            made.returned = ::MPI_Iallreduce(MPI_IN_PLACE, &verdict_, 1, MPI_INT, MPI_MAX,
+            *verdict_ = make_room();
+            made.returned = ::MPI_Iallreduce(MPI_IN_PLACE, verdict_, 1, MPI_INT, MPI_MAX,
                                              call_.over, &made.each[0]);
             break;
         case step::move:
@@ -100,6 +102,8 @@ request::outcome parts_request::start(handles& made) noexcept {
                 fail(std::make_error_code(std::errc::value_too_large));
                 return outcome::failed;
             }
+            results_ = call_.into.data;
+            if (!lend_copy(call_.from) || !lend_copy(call_.into)) return outcome::failed;
             made.returned = make_type();
             if (made.returned == MPI_SUCCESS) made.returned = move(made.each[0]);
             break;
@@ -109,14 +113,17 @@ request::outcome parts_request::start(handles& made) noexcept {
 
 bool parts_request::continues() noexcept {
     switch (step_) {
-        case step::tell:
+        case step::tell: {
+            std::vector<int>& counts = partition_access::counts(*call_.learned);
+            if (learned_ != counts.data()) std::copy_n(learned_, counts.size(), counts.begin());
             step_ = step::agree;
             return true;
+        }
         case step::agree:
             step_ = step::move;
-            if (verdict_ == has_room) return true;
-            fail(std::make_error_code(verdict_ == has_no_memory ? std::errc::not_enough_memory
-                                                                : std::errc::value_too_large));
+            if (*verdict_ == has_room) return true;
+            fail(std::make_error_code(*verdict_ == has_no_memory ? std::errc::not_enough_memory
+                                                                 : std::errc::value_too_large));
             return false;
         case step::move:
             break;
@@ -124,21 +131,56 @@ bool parts_request::continues() noexcept {
     return false;
 }
 
+bool parts_request::lend_numbers() noexcept {
+    std::vector<int>& counts = partition_access::counts(*call_.learned);
+    learned_ = counts.data();
+    if (uses_copies()) {
+        int* const lent = static_cast<int*>(lend((counts.size() + 2) * sizeof(int)));
+        if (lent == nullptr) return false;
+        own_count_ = lent;
+        verdict_ = lent + 1;
+        learned_ = lent + 2;
+    }
+    *own_count_ = objects_of(call_.from);
+    return true;
+}
+
+// Returns a copy of the counts or offsets of `p`, or these themselves.
+const int* parts_request::lend_array(const partition& p, const int* numbers) noexcept {
+    if (!uses_copies()) return numbers;
+    const std::size_t size = static_cast<std::size_t>(p.parts()) * sizeof(int);
+    void* const lent = lend(size);
+    if (lent != nullptr && size != 0) std::memcpy(lent, numbers, size);
+    return static_cast<const int*>(lent);
+}
+
+const int* parts_request::counts_of(const partition* p) noexcept {
+    return p == nullptr ? nullptr : lend_array(*p, partition_access::counts(*p));
+}
+
+const int* parts_request::offsets_of(const partition* p) noexcept {
+    return p == nullptr ? nullptr : lend_array(*p, partition_access::offsets(*p));
+}
+
 int parts_request::tell(MPI_Request& made) noexcept {
-    int* const learned = partition_access::counts(*call_.learned).data();
-    own_count_ = objects_of(call_.from);
+    const bool tells_all = call_.what == parts_kind::all_to_all ||
+                           (call_.what == parts_kind::scatter && call_.rank == call_.root);
+    const int* const told = tells_all ? counts_of(call_.from_parts) : own_count_;
+    if (error()) return MPI_ERR_NO_MEM;
     switch (call_.what) {
         case parts_kind::scatter:
-            return ::MPI_Iscatter(
-                call_.rank == call_.root ? partition_access::counts(*call_.from_parts) : nullptr, 1,
-                MPI_INT, learned, 1, MPI_INT, call_.root, call_.over, &made);
+            return ::MPI_Iscatter(told, 1, MPI_INT, learned_, 1, MPI_INT, call_.root, call_.over,
+                                  &made);
         case parts_kind::all_to_all:
-            return ::MPI_Ialltoall(partition_access::counts(*call_.from_parts), 1, MPI_INT, learned,
-                                   1, MPI_INT, call_.over, &made);
+            return ::MPI_Ialltoall(told, 1, MPI_INT, learned_, 1, MPI_INT, call_.over, &made);
         default:
-            return ::MPI_Iallgather(&own_count_, 1, MPI_INT, learned, 1, MPI_INT, call_.over,
-                                    &made);
+            return ::MPI_Iallgather(told, 1, MPI_INT, learned_, 1, MPI_INT, call_.over, &made);
     }
+}
+
+void parts_request::keep(const MPI_Status&) noexcept {
+    if (step_ != step::move || results_ == call_.into.data) return;
+    std::memcpy(results_, call_.into.data, size_in_bytes(call_.into));
 }
 
 int parts_request::make_room() noexcept {
@@ -151,29 +193,26 @@ int parts_request::make_room() noexcept {
 int parts_request::move(MPI_Request& made) noexcept {
     const memory& from = call_.from;
     const memory& into = call_.into;
-    const auto counts = [](const partition* p) noexcept {
-        return p == nullptr ? nullptr : partition_access::counts(*p);
-    };
-    const auto offsets = [](const partition* p) noexcept {
-        return p == nullptr ? nullptr : partition_access::offsets(*p);
-    };
-    const partition* const to = call_.from_parts;
-    const partition* const of = call_.into_parts;
+    const int* const to_counts = counts_of(call_.from_parts);
+    const int* const to_offsets = offsets_of(call_.from_parts);
+    const int* const of_counts = counts_of(call_.into_parts);
+    const int* const of_offsets = offsets_of(call_.into_parts);
+    if (error()) return MPI_ERR_NO_MEM;
     switch (call_.what) {
         case parts_kind::gather:
-            return ::MPI_Igatherv(from.data, objects_of(from), type_, into.data, counts(of),
-                                  offsets(of), type_, call_.root, call_.over, &made);
+            return ::MPI_Igatherv(from.data, objects_of(from), type_, into.data, of_counts,
+                                  of_offsets, type_, call_.root, call_.over, &made);
         case parts_kind::scatter:
-            return ::MPI_Iscatterv(from.data, counts(to), offsets(to), type_, into.data,
+            return ::MPI_Iscatterv(from.data, to_counts, to_offsets, type_, into.data,
                                    objects_of(into), type_, call_.root, call_.over, &made);
         case parts_kind::all_gather:
-            return ::MPI_Iallgatherv(from.data, objects_of(from), type_, into.data, counts(of),
-                                     offsets(of), type_, call_.over, &made);
+            return ::MPI_Iallgatherv(from.data, objects_of(from), type_, into.data, of_counts,
+                                     of_offsets, type_, call_.over, &made);
         case parts_kind::all_to_all:
             break;
     }
-    return ::MPI_Ialltoallv(from.data, counts(to), offsets(to), type_, into.data, counts(of),
-                            offsets(of), type_, call_.over, &made);
+    return ::MPI_Ialltoallv(from.data, to_counts, to_offsets, type_, into.data, of_counts,
+                            of_offsets, type_, call_.over, &made);
 }
 
 }  // namespace internal

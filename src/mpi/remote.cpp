@@ -8,6 +8,7 @@
 #include <coppice/exec/then.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/error.hpp>
+#include <coppice/mpi/internal/share.hpp>
 #include <coppice/mpi/message.hpp>
 #include <coppice/mpi/remote.hpp>
 #include <coppice/pool/default_pool.hpp>
@@ -115,16 +116,16 @@ private:
 remote_service::remote_service(const communicator& over, std::span<const function> table)
     : own_(over.duplicate()), table_(table) {
     execution::spawn(execution::starts_on(default_pool().get_scheduler(), serve()),
-                     listeners_.get_token(), [](const std::exception_ptr& e) noexcept {
-                         std::rethrow_exception(e);
-                     });  // ends the process
+                     listeners_.get_token(), &end_service);
 }
 
-// Between the barriers all processes still take the replies to calls that were stopped.
+// Between the barriers all processes still take the replies to calls that were stopped. If a
+// process has failed, nothing is left to wait for.
 remote_service::~remote_service() {
-    barrier(own_, block);
+    std::error_code error;
+    barrier(own_, block[error]);
     this_thread::sync_wait(handlers_.join());
-    barrier(own_, block);
+    barrier(own_, block[error]);
     listeners_.request_stop();
     this_thread::sync_wait(listeners_.join());
 }

@@ -1,14 +1,23 @@
 // A request on the owner: its start, and its end.
+#include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/request.hpp>
 
 #include "starting.hpp"
 
+#include <cstring>
+#include <new>
+#include <utility>
+
 namespace coppice::mpi::internal {
+
+request::~request() {
+    while (lent_ != nullptr) engine_->lent().give_back(std::exchange(lent_, lent_->next));
+}
 
 bool request::begin(inplace_stop_token token, time_point deadline) noexcept {
     token_ = token;
     deadline_ = deadline;
-    if (engine_->may_start_here()) return launch();
+    if (engine_->may_start_here() && !(waits_ && engine_->is_watched())) return launch();
     engine_->post(*this);
     return false;
 }
@@ -19,6 +28,10 @@ void request::launch_posted(operation* op) noexcept {
 }
 
 bool request::launch() noexcept {
+    if (engine_->has_failed()) {
+        fail(errc::process_failed);
+        return true;
+    }
     const bool late =
         can_cancel_ && (token_.stop_requested() ||
                         (deadline_ != time_point::max() && deadline_ <= monotonic_clock().now()));
@@ -101,6 +114,37 @@ void request::note(int which, const MPI_Status& status, int returned) noexcept {
 void request::end_canceled() noexcept {
     is_canceled_ = true;
     fail(std::make_error_code(std::errc::operation_canceled));
+}
+
+// The process that it waits for has failed, or may wait for one that has.
+void request::give_up() noexcept {
+    waiting_ = 0;
+    is_polled_ = false;
+    fail(errc::process_failed);
+}
+
+void* request::lend(std::size_t size) noexcept {
+    void* const taken = engine_->lent().take(offsetof(lent_block, memory) + size);
+    if (taken == nullptr) {
+        fail(std::make_error_code(std::errc::not_enough_memory));
+        return nullptr;
+    }
+    lent_ = ::new (taken) lent_block{lent_, {}};
+    return lent_->memory;
+}
+
+bool request::lend_copy(memory& m) noexcept {
+    const memory original = m;
+    if (!lend_space(m)) return false;
+    if (m.data != original.data) std::memcpy(m.data, original.data, size_in_bytes(m));
+    return true;
+}
+
+bool request::lend_space(memory& m) noexcept {
+    if (!uses_copies() || m.count == 0) return true;
+    void* const lent = lend(size_in_bytes(m));
+    if (lent != nullptr) m.data = lent;
+    return lent != nullptr;
 }
 
 void request::ended() noexcept {

@@ -13,6 +13,14 @@ void throw_if_failed(const std::exception_ptr& own, bool is_bad) {
     if (is_bad) throw std::system_error(make_error_code(errc::failed_elsewhere), "mpi");
 }
 
+void end_service(const std::exception_ptr& failure) noexcept {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::system_error& e) {
+        if (e.code() != errc::process_failed) throw;
+    }
+}
+
 task<> agree(const communicator& over, std::exception_ptr own) {
     std::array<int, 1> failed{own ? 1 : 0};
     co_await all_reduce(over, failed, failed, reduction::maximum);

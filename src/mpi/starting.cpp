@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 
 namespace coppice::mpi::internal {
 
@@ -43,10 +44,25 @@ request::outcome call_request::start(handles& made) noexcept {
         made.returned = look(call_.what == kind::receive_all, made, found);
         if (made.returned == MPI_SUCCESS && !found) return outcome::again;
     } else {
+        if (!lend_memory()) return outcome::failed;
         made.returned =
             call_.what < kind::barrier ? start_message(made) : start_collective(made.each[0]);
     }
     return made.returned == MPI_SUCCESS && !error() ? outcome::started : outcome::failed;
+}
+
+bool call_request::lend_memory() noexcept {
+    if (!uses_copies()) return true;
+    results_ = call_.into;
+    return lend_copy(call_.from) && (receives() ? lend_space(call_.into) : lend_copy(call_.into));
+}
+
+void call_request::return_results() noexcept {
+    if (results_.data == nullptr) return;
+    memory result = call_.into;
+    if (receives()) result.count = std::min(result.count, seen_.count * result.unit);
+    if (result.count != 0) std::memcpy(results_.data, result.data, size_in_bytes(result));
+    call_.into = results_;
 }
 
 int call_request::start_message(handles& made) noexcept {
@@ -115,13 +131,14 @@ int call_request::look(bool take, handles& made, bool& found) noexcept {
     int returned =
         ::MPI_Iprobe(call_.source.rank, call_.source.tag, call_.over, &is_there, &status);
     if (returned != MPI_SUCCESS || is_there == 0) return returned;
-    keep(status);
+    see(status);
     if (!take) {
         found = true;
         return MPI_SUCCESS;
     }
-    if (!call_.resize(call_.container, seen_.count, call_.into)) {
-        fail(std::make_error_code(std::errc::not_enough_memory));
+    const bool fits = call_.resize(call_.container, seen_.count, call_.into);
+    if (!fits) fail(std::make_error_code(std::errc::not_enough_memory));
+    if (!fits || !lend_memory()) {
         found = true;
         return MPI_SUCCESS;
     }
@@ -136,8 +153,12 @@ int call_request::look(bool take, handles& made, bool& found) noexcept {
 }
 
 void call_request::keep(const MPI_Status& status) noexcept {
+    if (receives()) see(status);
+    return_results();
     if (call_.fill != nullptr) call_.fill(call_.into, call_.op);
-    if (call_.what >= kind::barrier || call_.what == kind::send) return;
+}
+
+void call_request::see(const MPI_Status& status) noexcept {
     int count = 0;
     ::MPI_Get_count(&status, type_of(call_.into.type), &count);
     seen_ = {status.MPI_SOURCE, status.MPI_TAG,

@@ -14,48 +14,73 @@ namespace coppice::mpi::internal {
 window_state::window_state(const communicator& over, std::size_t count, std::size_t size,
                            std::size_t alignment)
     : own_(over.duplicate()), counts_(static_cast<std::size_t>(over.size())) {
-    int returned = MPI_SUCCESS;
+    std::error_code error = errc::process_failed;
     engine& owner = communicator_access::owner(own_);
-    owner.run([this, count, size, &returned]() noexcept { returned = open(count, size); });
-    if (returned != MPI_SUCCESS) throw std::system_error(error_of(returned), "mpi::window");
+    owner.run([this, count, size, &error]() noexcept { error = open(count, size); });
+    if (error) throw std::system_error(error, "mpi::window");
     COPPICE_CHECK(reinterpret_cast<std::uintptr_t>(base_) % alignment == 0 || count == 0,
                   "mpi::window: MPI allocates memory that is less aligned than this type");
 }
 
+// What MPI writes is on the stack of this thread, which sleeps here for ever if a process fails.
+std::error_code window_state::open(std::size_t count, std::size_t size) noexcept {
+    lent_memory& lent = communicator_access::owner(own_).lent();
+    std::size_t* const counts =
+        static_cast<std::size_t*>(lent.take(counts_.size() * sizeof(std::size_t)));
+    if (counts == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+    opened made;
+    const int returned = open(count, size, made, counts);
+    std::copy_n(counts, counts_.size(), counts_.begin());
+    lent.give_back(counts);
+    base_ = made.base;
+    handle_ = made.handle;
+    return error_of(returned);
+}
+
 // Every process makes the same calls, whatever the others' counts are.
-int window_state::open(std::size_t count, std::size_t size) noexcept {
+int window_state::open(std::size_t count, std::size_t size, opened& made,
+                       std::size_t* counts) noexcept {
     static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
+    engine& owner = communicator_access::owner(own_);
+    const MPI_Comm over = own_.native_handle();
     // MPI counts the bytes with a sign. No process has so many, so all fail.
     const MPI_Aint bytes = count > PTRDIFF_MAX / size ? -1 : static_cast<MPI_Aint>(count * size);
-    int returned = ::MPI_Allgather(&count, 1, MPI_UINT64_T, counts_.data(), 1, MPI_UINT64_T,
-                                   own_.native_handle());
+    int returned = owner.call_waiting([count, counts, over]() noexcept {
+        return ::MPI_Allgather(&count, 1, MPI_UINT64_T, counts, 1, MPI_UINT64_T, over);
+    });
     if (returned != MPI_SUCCESS) return returned;
-    for (const std::size_t each : counts_) {
-        if (each > PTRDIFF_MAX / size) return MPI_ERR_NO_MEM;
+    for (std::size_t rank = 0; rank != counts_.size(); ++rank) {
+        if (counts[rank] > PTRDIFF_MAX / size) return MPI_ERR_NO_MEM;
     }
     // Without this hint, windows of less than a page overlap under MPICH 4.0.2.
     MPI_Info hints = MPI_INFO_NULL;
     ::MPI_Info_create(&hints);
     ::MPI_Info_set(hints, "alloc_shared_noncontig", "true");
-    returned = ::MPI_Win_allocate(bytes, static_cast<int>(size), hints, own_.native_handle(),
-                                  &base_, &handle_);
+    returned = owner.call_waiting([bytes, size, hints, over, &made]() noexcept {
+        return ::MPI_Win_allocate(bytes, static_cast<int>(size), hints, over, &made.base,
+                                  &made.handle);
+    });
     ::MPI_Info_free(&hints);
     if (returned != MPI_SUCCESS) return returned;
-    ::MPI_Win_set_errhandler(handle_, MPI_ERRORS_RETURN);
-    returned = ::MPI_Win_lock_all(MPI_MODE_NOCHECK, handle_);
+    ::MPI_Win_set_errhandler(made.handle, MPI_ERRORS_RETURN);
+    returned = owner.call_waiting(
+        [&made]() noexcept { return ::MPI_Win_lock_all(MPI_MODE_NOCHECK, made.handle); });
     if (returned != MPI_SUCCESS) return returned;
-    if (bytes != 0) std::memset(base_, 0, static_cast<std::size_t>(bytes));
-    ::MPI_Win_sync(handle_);
-    communicator_access::owner(own_).count_windows(1);
-    return ::MPI_Barrier(own_.native_handle());
+    if (bytes != 0) std::memset(made.base, 0, static_cast<std::size_t>(bytes));
+    ::MPI_Win_sync(made.handle);
+    owner.count_windows(1);
+    return owner.call_waiting([over]() noexcept { return ::MPI_Barrier(over); });
 }
 
 window_state::~window_state() {
-    communicator_access::owner(own_).run([this]() noexcept {
+    engine& owner = communicator_access::owner(own_);
+    owner.run([this, &owner]() noexcept {
         if (handle_ == MPI_WIN_NULL) return;
-        ::MPI_Win_unlock_all(handle_);
-        ::MPI_Win_free(&handle_);
-        communicator_access::owner(own_).count_windows(-1);
+        (void)owner.call_waiting([handle = handle_]() mutable noexcept {
+            ::MPI_Win_unlock_all(handle);
+            return ::MPI_Win_free(&handle);
+        });
+        owner.count_windows(-1);
     });
 }
 
@@ -74,42 +99,53 @@ request::outcome window_request::start(handles& made) noexcept {
         fail(error);
         return outcome::failed;
     }
-    made.returned = access(made.each[0]);
+    results_ = call_.into.data;
+    if (!lend_copy(call_.from) || !lend_space(call_.into)) return outcome::failed;
+    MPI_Request handle = MPI_REQUEST_NULL;
+    made.returned = access(call_, handle);
+    made.each[0] = handle;
     return made.returned == MPI_SUCCESS ? outcome::started : outcome::failed;
 }
 
-int window_request::access(MPI_Request& made) noexcept {
-    const memory& from = call_.from;
-    const memory& into = call_.into;
-    const int rank = call_.rank;
-    const MPI_Aint at = static_cast<MPI_Aint>(call_.offset);
-    const MPI_Win over = call_.state->handle();
+// The functions that are called use copies on the stack of this thread: if one waits for a process
+// that has failed, the request is destroyed meanwhile, and the call does not return here.
+int window_request::access(window_arguments a, MPI_Request& made) noexcept {
+    engine& owner = *a.owner;
+    const memory from = a.from, into = a.into;
+    const int rank = a.rank;
+    const MPI_Aint at = static_cast<MPI_Aint>(a.offset);
+    const MPI_Win over = a.state->handle();
+    const MPI_Comm all = a.state->own().native_handle();
     const MPI_Datatype type = type_of(from.count != 0 ? from.type : into.type);
     const int out = static_cast<int>(from.count), in = static_cast<int>(into.count);
-    switch (call_.what) {
-        case window_call::put:
-            return ::MPI_Rput(from.data, out, type, rank, at, out, type, over, &made);
-        case window_call::get:
-            return ::MPI_Rget(into.data, in, type, rank, at, in, type, over, &made);
-        case window_call::accumulate:
-            return ::MPI_Raccumulate(from.data, out, type, rank, at, out, type,
-                                     operator_of(call_.op), over, &made);
-        case window_call::fetch_accumulate:
-            return ::MPI_Rget_accumulate(from.data, out, type, into.data, in, type, rank, at, out,
-                                         type, operator_of(call_.op), over, &made);
-        case window_call::flush:
-            return ::MPI_Win_flush(rank, over);
-        case window_call::fence:
-            break;
-    }
-    ::MPI_Win_sync(over);
-    const int returned = ::MPI_Win_flush_all(over);
-    if (returned != MPI_SUCCESS) return returned;
-    return ::MPI_Ibarrier(call_.state->own().native_handle(), &made);
+    const int returned = owner.call_waiting([&]() noexcept {
+        switch (a.what) {
+            case window_call::put:
+                return ::MPI_Rput(from.data, out, type, rank, at, out, type, over, &made);
+            case window_call::get:
+                return ::MPI_Rget(into.data, in, type, rank, at, in, type, over, &made);
+            case window_call::accumulate:
+                return ::MPI_Raccumulate(from.data, out, type, rank, at, out, type,
+                                         operator_of(a.op), over, &made);
+            case window_call::fetch_accumulate:
+                return ::MPI_Rget_accumulate(from.data, out, type, into.data, in, type, rank, at,
+                                             out, type, operator_of(a.op), over, &made);
+            case window_call::flush:
+                return ::MPI_Win_flush(rank, over);
+            case window_call::fence:
+                break;
+        }
+        ::MPI_Win_sync(over);
+        return ::MPI_Win_flush_all(over);
+    });
+    if (a.what != window_call::fence || returned != MPI_SUCCESS) return returned;
+    return ::MPI_Ibarrier(all, &made);
 }
 
 void window_request::keep(const MPI_Status&) noexcept {
     if (call_.what == window_call::fence) ::MPI_Win_sync(call_.state->handle());
+    if (results_ != call_.into.data)
+        std::memcpy(results_, call_.into.data, size_in_bytes(call_.into));
 }
 
 }  // namespace coppice::mpi::internal

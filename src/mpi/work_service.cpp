@@ -46,14 +46,14 @@ work_service::work_service(const communicator& over, std::size_t item_size)
       got_(share_max_),
       random_(0x9e3779b97f4a7c15U * (static_cast<std::uint64_t>(own_.rank()) + 1)) {
     make_room(0);
-    execution::spawn(serve(), listeners_.get_token(), [](const std::exception_ptr& e) noexcept {
-        std::rethrow_exception(e);
-    });  // ends the process
+    execution::spawn(serve(), listeners_.get_token(), &end_service);
 }
 
-// After the barrier no process asks: each has its replies, and has heard of every end.
+// After the barrier no process asks: each has its replies, and has heard of every end. It fails if
+// a process has failed.
 work_service::~work_service() {
-    barrier(own_, block);
+    std::error_code error;
+    barrier(own_, block[error]);
     listeners_.request_stop();
     this_thread::sync_wait(listeners_.join());
 }
@@ -243,6 +243,23 @@ void work_service::judge_wave() {
 }
 
 task<> work_service::run(work& w) {
+    std::exception_ptr failure;
+    try {
+        co_await run_to_end(w);
+        co_return;
+    } catch (...) {
+        failure = std::current_exception();
+    }
+    while (has_open_wave()) co_await pause();  // it would write here
+    std::rethrow_exception(failure);
+}
+
+bool work_service::has_open_wave() const noexcept {
+    const std::scoped_lock lock(mutex_);
+    return wave_is_on_ && !wave_has_ended_;
+}
+
+task<> work_service::run_to_end(work& w) {
     const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
     begin();
     std::exception_ptr failure;

@@ -304,7 +304,7 @@ TEST(mpi_remote, a_stopped_call_ends_while_the_function_runs_and_others_still_wo
         ex::when_any(std::move(pending), mpi::barrier(world()) | ex::then([] { return 2; })));
     ASSERT_TRUE(first.has_value());
     EXPECT_EQ(std::get<0>(*first), 2);
-    mpi::barrier(world(), block);  // no rank releases before all have been stopped
+    mpi::barrier(world(), block);                   // no rank releases before all have been stopped
     released.store(1, coppice::internal::relaxed);  // nothing else is passed
     released.notify_all();
     const auto later = wait_for(mpi::remote<&waits>(calls, next_rank()));

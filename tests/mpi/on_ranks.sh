@@ -2,7 +2,7 @@
 # Runs a program as the processes of one job, more than there are cores if need be. All run on this
 # machine, over shared memory or the loopback device.
 #
-#   on_ranks.sh MPIEXEC COUNT PROGRAM [ARGUMENT...]
+#   [MPIEXEC_FLAGS="FLAG..."] on_ranks.sh MPIEXEC COUNT PROGRAM [ARGUMENT...]
 set -euo pipefail
 
 mpiexec=$1 count=$2
@@ -18,4 +18,5 @@ if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$("$mpiexec" --version 2>&1)"; the
     export OMPI_MCA_btl_vader_single_copy_mechanism=none # containers forbid it, with a message
     flags=(--oversubscribe --mca btl "self,vader" --bind-to none)
 fi
-exec "$mpiexec" "${flags[@]}" -n "$count" "$@"
+read -ra more <<<"${MPIEXEC_FLAGS:-}"
+exec "$mpiexec" "${flags[@]}" "${more[@]}" -n "$count" "$@"

@@ -19,12 +19,14 @@
 #include "job.hpp"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <limits>
 #include <memory>
 #include <numeric>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <tuple>
 #include <vector>
@@ -384,7 +386,10 @@ TEST(mpi_tasks, a_barrier_after_the_first_allocates_nothing_here) {
 
 int main(int argc, char** argv) {
     testing::InitGoogleTest(&argc, argv);
-    mpi::environment environment;
+    mpi::environment_options options;  // --watched: as with a failure timeout, but none fails
+    if (argc > 1 && std::string_view(argv[1]) == "--watched")
+        options.failure_timeout = std::chrono::minutes(1);
+    mpi::environment environment(options);
     mpi_test::shared_environment = &environment;
     if (environment.world().rank() != 0) {  // one process reports; the others report failures
         auto& listeners = testing::UnitTest::GetInstance()->listeners();

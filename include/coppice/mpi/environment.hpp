@@ -4,7 +4,16 @@
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/engine.hpp>
 
+#include <chrono>
+
 namespace coppice::mpi {
+
+// How a process takes part in its job.
+struct environment_options {
+    // How long a process may be silent before the others treat it as failed, from 4 ms on; 0: they
+    // do not look for failures. All processes must agree whether they do.
+    std::chrono::nanoseconds failure_timeout{0};
+};
 
 // Initializes MPI, runs the thread that makes its calls, and ends MPI. A process makes one, in
 // main(), because MPI starts once. mpiexec starts the processes; without it there is one.
@@ -14,16 +23,30 @@ namespace coppice::mpi {
 // The thread spins for 0.1 ms while operations wait, then sleeps for up to 1 ms between looks, and
 // sleeps without a limit if none waits.
 //
+// With a failure timeout, each process sends a small message to the next one four times in that
+// time. A process that is not heard for so long has died, stands still, or is much too slow: MPI
+// does not tell which. Then the environment has failed in all processes that still run, the silent
+// one too if it goes on. Within about twice the timeout, each operation that is pending ends with
+// errc::process_failed, and later ones end with it at once. MPI is not called again, and not ended:
+// catch the error, save what must be saved, and leave main(). It needs MPI_THREAD_MULTIPLE.
+//
+// MPI then gets copies of the memory of operations, since it may still access that after they have
+// ended with the error. So a failure timeout costs two copies of each message, and memory for them.
+// The memory of call() is not copied: after the error it must stay until the process ends.
+//
 // If MPI is already initialized, with MPI_THREAD_MULTIPLE, it is used and not ended.
 //
-// Cost: one thread. Source: MPI 3.1, 12.4.
+// Cost: one thread, and a second one with a failure timeout. Source: MPI 3.1, 12.4.
 class environment : immovable {
 public:
+    environment() : environment(environment_options{}) {}
     // Blocks: until MPI is initialized. Errors: std::system_error.
-    environment() : world_(engine_, MPI_COMM_WORLD, false) {}
+    explicit environment(const environment_options& options)
+        : engine_(options.failure_timeout), world_(engine_, MPI_COMM_WORLD, false) {}
     // Ends receives and probes with operation_canceled, waits for all other operations, which is
     // for other processes too, and ends MPI. Communicators must be gone. Blocks: until every
-    // process has come as far. A process that cannot go on calls abort() instead.
+    // process has come as far, or one has failed. A process that cannot go on calls abort()
+    // instead.
     ~environment() = default;
 
     // Returns the communicator of all processes of the job.
@@ -32,6 +55,8 @@ public:
     bool allows_calls_of_any_thread() const noexcept {
         return engine_.thread_level() == MPI_THREAD_MULTIPLE;
     }
+    // Returns the rank in the world of a process that has failed, or -1 if none has. Threads: any.
+    int failed_rank() const noexcept { return engine_.failed_rank(); }
     // Ends all processes of the job at once, this one with `status`. Never returns. Threads: any.
     [[noreturn]] void abort(int status) noexcept;
 

@@ -58,6 +58,11 @@ struct memory {
     std::size_t unit = 1;
 };
 
+inline std::size_t size_in_bytes(const memory& m) noexcept {
+    constexpr std::uint8_t sizes[] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8, sizeof(long double)};
+    return m.count * sizes[static_cast<int>(m.type)];
+}
+
 template <class T>
 memory memory_of(std::span<T> objects) noexcept {
     using object = std::remove_const_t<T>;

@@ -11,17 +11,24 @@
 //   sleep    without anything outstanding, sleeps until a post
 //
 // MPI has nothing to sleep on, so a message for a process that dozes waits for at most doze_max.
+//
+// If another process fails, the owner ends all requests with an error, and calls MPI no more. What
+// was started stays as it is, in memory that is never freed (lent_memory.hpp). If the owner is in a
+// call that waits for another process, the thread of the failure_watch becomes the owner.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/internal/mailbox.hpp>
+#include <coppice/mpi/internal/failure_watch.hpp>
+#include <coppice/mpi/internal/lent_memory.hpp>
 #include <coppice/mpi/internal/namespaces.hpp>
 #include <coppice/token/block_latch.hpp>
 
 #include <mpi.h>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -41,35 +48,57 @@ class engine : immovable {
 public:
     // Starts the owner, and MPI. Blocks: until MPI is initialized. Errors: std::system_error if MPI
     // cannot be initialized, or is used by a program in a way that leaves no place for the owner.
-    engine();
-    // Ends what can be canceled, waits for the rest, and ends MPI.
+    // A failure timeout of zero: no watch.
+    explicit engine(duration failure_timeout);
+    // Ends what can be canceled, waits for the rest, and ends MPI, unless a process has failed.
     ~engine();
 
     // Returns true on the owner.
     bool is_current() const noexcept;
     // Runs the operation on the owner. Threads: any. Blocks: never.
     void post(operation& op) noexcept;
-    // Calls f() on the owner, and waits for it. Threads: any.
+    // Calls f() on the owner, and waits for it. Returns false if a process has failed, before f()
+    // is called or while it waits for that process. Threads: any.
     template <class F>
-    void run(F f) noexcept {
+    bool run(F f) noexcept {
         if (is_current()) {
+            if (failed_) return false;
             f();
-            return;
+            return true;
         }
-        called<F> call(f);
+        called<F> call(*this, f);
         post(call);
         call.done.wait();
+        return call.has_run;
     }
     // Waits for `done` in place of a token that blocks.
     void drive(block_latch& done) noexcept;
     // Returns what MPI_Init_thread has provided.
     int thread_level() const noexcept { return level_; }
+    // Returns the rank in the world of a process that has failed, or -1. Threads: any.
+    int failed_rank() const noexcept {
+        // relaxed: a caller that got the error sees it, because it was written before
+        return failed_rank_.load(relaxed);
+    }
+    // Ends everything with an error. Returns when the owner has done so, or is about to end. Called
+    // once, by the failure_watch, which becomes the owner if need be.
+    void fail(int rank) noexcept;
 
     // The rest is called by requests on the owner.
     // Returns true if a request may start before this returns: nothing that was posted before waits
     // to be started, and this turn has not started too many.
     bool may_start_here() noexcept;
     bool is_ending() const noexcept { return ending_; }
+    bool is_watched() const noexcept { return watch_ != nullptr; }
+    bool has_failed() const noexcept { return failed_; }
+    // Calls `f`, a call of MPI that may wait for another process, and is made by what was posted.
+    // After a failure this does not return. The operation is run again then, sees has_failed(), and
+    // may be destroyed. So `f` uses nothing but the stack of this thread, and lent memory.
+    template <class F>
+    int call_waiting(F f) noexcept {
+        return watch_ == nullptr ? f() : watch_->call(f);
+    }
+    lent_memory& lent() noexcept { return *lent_; }
     // Make sure that two handles can be added; false: no memory.
     bool reserve() noexcept;
     // Adds a handle of the request that has not completed.
@@ -85,15 +114,27 @@ public:
 private:
     template <class F>
     struct called : operation {
-        explicit called(F& to_call) noexcept
+        called(engine& by, F& to_call) noexcept
             : operation([](operation* op) noexcept {
                   called& self = *static_cast<called*>(op);
-                  (*self.called_function)();
+                  self.has_run = !self.caller->failed_;
+                  if (self.has_run) (*self.called_function)();
                   self.done.set();
               }),
+              caller(&by),
               called_function(&to_call) {}
+        engine* caller;
         F* called_function;
+        bool has_run = false;
         block_latch done;
+    };
+    // Brings the news of a failure to the owner.
+    struct failure : operation {
+        explicit failure(engine& e) noexcept
+            : operation(
+                  [](operation* op) noexcept { static_cast<failure*>(op)->to->fail_requests(); }),
+              to(&e) {}
+        engine* to;
     };
     // In the order in which they ended.
     struct ended_requests {
@@ -114,6 +155,10 @@ private:
     void serve() noexcept;
     bool initialize() noexcept;
     void work() noexcept;
+    void make_current() noexcept;
+    void serve_in_place() noexcept;
+    void fail_requests() noexcept;
+    void end_watch() noexcept;
     bool turn() noexcept;
     bool test() noexcept;
     bool look() noexcept;
@@ -122,7 +167,9 @@ private:
     void expire() noexcept;
     void rest(std::int64_t now) noexcept;
     void sleep_until(std::int64_t nanoseconds) noexcept;
-    bool is_idle() const noexcept { return handles_.empty() && polled_.empty() && windows_ == 0; }
+    bool is_idle() const noexcept {
+        return handles_.empty() && polled_.empty() && (windows_ == 0 || failed_);
+    }
     template <class F>
     void for_each_request(F f) noexcept;
 
@@ -130,7 +177,8 @@ private:
     // Counts the rings of posts that found the owner asleep. Written by them, read by the owner.
     atomic<std::uint32_t> bell_{0};
     // Used by the owner only.
-    operation* taken_ = nullptr;  // posted, taken, and not yet run
+    operation* taken_ = nullptr;    // posted, taken, and not yet run
+    operation* running_ = nullptr;  // taken, and running
     std::vector<MPI_Request> handles_;
     std::vector<slot> slots_;  // of the handle with the same index
     std::vector<int> indices_;
@@ -142,6 +190,12 @@ private:
     int starts_left_ = starts_max;
     int windows_ = 0;
     bool ending_ = false;
+    bool failed_ = false;  // a process has failed: MPI is not called again
+    std::unique_ptr<lent_memory> lent_;
+    std::unique_ptr<failure_watch> watch_;  // null: failures are not looked for
+    failure news_{*this};
+    atomic<std::uint32_t> failure_has_come_{0};  // written by the owner; the watch looks at it
+    atomic<int> failed_rank_{-1};                // written by the watch
     // Written before the constructor returns.
     int level_ = 0;
     int failure_ = 0;

@@ -72,9 +72,16 @@ private:
     void keep(const MPI_Status& status) noexcept final;
     int start_message(handles& made) noexcept;
     int start_collective(MPI_Request& made) noexcept;
+    bool lend_memory() noexcept;
+    void return_results() noexcept;
+    void see(const MPI_Status& status) noexcept;
+    bool receives() const noexcept {
+        return call_.what < kind::barrier && call_.what != kind::send;
+    }
     int look(bool take, handles& made, bool& found) noexcept;
 
     call_arguments call_;
+    memory results_;  // the program's memory, if call_.into is a copy
     envelope seen_{0, 0, 0};
 };
 

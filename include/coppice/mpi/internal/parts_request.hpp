@@ -53,20 +53,28 @@ private:
     enum class step : std::uint8_t { tell, agree, move };
 
     outcome start(handles& made) noexcept final;
+    void keep(const MPI_Status&) noexcept final;
     bool continues() noexcept final;
     int tell(MPI_Request& made) noexcept;
     int make_room() noexcept;
     int move(MPI_Request& made) noexcept;
     bool is_too_large() const noexcept;
     int make_type() noexcept;
+    bool lend_numbers() noexcept;
+    const int* lend_array(const partition& p, const int* numbers) noexcept;
+    const int* counts_of(const partition* p) noexcept;
+    const int* offsets_of(const partition* p) noexcept;
 
     parts_arguments call_;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     bool type_is_made_ = false;  // and freed at the end
     step step_;
-    // The worst result of make_room() here, and then of all processes.
-    int verdict_ = 0;
-    int own_count_ = 0;
+    void* results_ = nullptr;  // the program's memory, of which call_.into may be a copy
+    // What the processes tell each other. Copies, if the engine watches for failures.
+    int numbers_[2] = {0, 0};
+    int* own_count_ = &numbers_[0];
+    int* verdict_ = &numbers_[1];  // the worst of make_room() here, and then of all processes
+    int* learned_ = nullptr;       // the counts that come
 };
 
 }  // namespace coppice::mpi::internal

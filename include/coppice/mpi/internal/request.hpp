@@ -4,8 +4,12 @@
 // the owner: start() makes the call, which may complete at once; otherwise its handles are tested
 // in every turn. A stop or a deadline cancels a request that can be canceled, and the request ends
 // when MPI says whether the cancel or the message came first.
+//
+// If the engine watches for failures, start() lends MPI copies of the program's memory, and keep()
+// copies results back. So a request that is given up leaves nothing that accesses that memory.
 
 #include <coppice/io/internal/stop_relay.hpp>
+#include <coppice/mpi/internal/element.hpp>
 #include <coppice/mpi/internal/engine.hpp>
 #include <coppice/mpi/internal/namespaces.hpp>
 
@@ -37,9 +41,10 @@ protected:
         int returned = MPI_SUCCESS;  // by the call, if it failed
     };
 
-    request(engine& owner, bool can_cancel) noexcept
-        : operation(&launch_posted), engine_(&owner), can_cancel_(can_cancel) {}
-    ~request() = default;
+    // `waits`: start() calls MPI by call_waiting().
+    request(engine& owner, bool can_cancel, bool waits = false) noexcept
+        : operation(&launch_posted), engine_(&owner), can_cancel_(can_cancel), waits_(waits) {}
+    ~request();
 
     // Makes the call on the owner; `again` asks to be called in the next turn too.
     virtual outcome start(handles& made) noexcept = 0;
@@ -51,8 +56,21 @@ protected:
     // Called on the owner as the last access; may destroy the request.
     virtual void completed() noexcept = 0;
     void fail(std::error_code error) noexcept { error_ = error; }
+    engine& owner() const noexcept { return *engine_; }
+    bool uses_copies() const noexcept { return engine_->is_watched(); }
+    // Returns memory that is given back with the request; nullptr, with an error, if there is none.
+    void* lend(std::size_t size) noexcept;
+    // Makes `m` a copy, if the engine watches for failures. Returns false, with an error, if there
+    // is no memory.
+    [[nodiscard]] bool lend_copy(memory& m) noexcept;
+    // Likewise, without a copy of what is there.
+    [[nodiscard]] bool lend_space(memory& m) noexcept;
 
 private:
+    struct lent_block {
+        lent_block* next;
+        alignas(std::max_align_t) std::byte memory[1];
+    };
     bool launch() noexcept;
     bool try_start() noexcept;
     bool start_step() noexcept;
@@ -62,6 +80,7 @@ private:
     void end_canceled() noexcept;
     void ended() noexcept;
     void interrupt() noexcept;
+    void give_up() noexcept;
     static void launch_posted(operation* op) noexcept;
     static void interrupt_relayed(relay& r) noexcept;
     static void complete_relayed(relay& r) noexcept { static_cast<request&>(r).completed(); }
@@ -72,7 +91,9 @@ private:
     std::error_code error_;
     std::size_t index_[2] = {0, 0};  // in the engine's array, kept by the engine
     int waiting_ = 0;                // handles that have not completed
+    lent_block* lent_ = nullptr;     // the last one
     bool can_cancel_;
+    bool waits_;
     bool is_polled_ = false;
     bool stopped_ = false;      // by a stop or a deadline, not by the end of the environment
     bool interrupted_ = false;  // told to end

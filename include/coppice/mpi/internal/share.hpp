@@ -43,6 +43,10 @@ task<> agree(const communicator& over, std::exception_ptr own);
 // Throws likewise; `is_bad` says that a process has failed.
 void throw_if_failed(const std::exception_ptr& own, bool is_bad);
 
+// Ends a task that serves other processes: does nothing if a process has failed, and otherwise
+// ends this one.
+void end_service(const std::exception_ptr& failure) noexcept;
+
 // The indices of [0, n) that a process works on.
 struct index_range {
     std::size_t first;

@@ -28,7 +28,13 @@ public:
     MPI_Win handle() const noexcept { return handle_; }
 
 private:
-    int open(std::size_t count, std::size_t size) noexcept;
+    // What MPI writes when it makes a window.
+    struct opened {
+        void* base = nullptr;
+        MPI_Win handle = MPI_WIN_NULL;
+    };
+    std::error_code open(std::size_t count, std::size_t size) noexcept;
+    int open(std::size_t count, std::size_t size, opened& made, std::size_t* counts) noexcept;
 
     communicator own_;  // for the barriers of fences
     std::vector<std::size_t> counts_;
@@ -58,7 +64,7 @@ public:
     static constexpr const char* name = "operation of a window";
     static constexpr bool can_cancel = false;
     explicit window_request(const window_arguments& a) noexcept
-        : request(*a.owner, can_cancel), call_(a) {}
+        : request(*a.owner, can_cancel, true), call_(a) {}
 
 protected:
     ~window_request() = default;
@@ -67,9 +73,10 @@ private:
     outcome start(handles& made) noexcept final;
     void keep(const MPI_Status&) noexcept final;
     std::error_code range_error() const noexcept;
-    int access(MPI_Request& made) noexcept;
+    static int access(window_arguments a, MPI_Request& made) noexcept;
 
     window_arguments call_;
+    void* results_ = nullptr;  // the program's memory, of which call_.into may be a copy
 };
 
 }  // namespace coppice::mpi::internal

@@ -100,6 +100,8 @@ private:
     task<> ask(int victim);
     task<> tell_all();
     task<> pause();
+    task<> run_to_end(work& w);
+    bool has_open_wave() const noexcept;
     task<> finish(std::exception_ptr failure, bool is_stopped);
     void begin() noexcept;
     void advance_wave();

@@ -1,0 +1,78 @@
+// What the owner does if another process fails, and how the engine ends then.
+#include <coppice/base/clock.hpp>
+#include <coppice/base/internal/futex.hpp>
+#include <coppice/mpi/error.hpp>
+#include <coppice/mpi/internal/engine.hpp>
+#include <coppice/mpi/internal/request.hpp>
+
+#include <chrono>
+#include <utility>
+
+namespace coppice::mpi::internal {
+
+namespace {
+
+// Memory that MPI may still access, which is never freed. A process has one engine at a time.
+[[maybe_unused]] lent_memory* lent_for_ever = nullptr;
+[[maybe_unused]] failure_watch* watch_for_ever = nullptr;
+
+}  // namespace
+
+void engine::fail(int rank) noexcept {
+    failed_rank_.store(rank, relaxed);  // the post publishes it
+    post(news_);
+    // edge engine.failed (acquire): nothing else to see
+    while (failure_has_come_.load(acquire) == 0) {
+        if (watch_->is_ending()) return;
+        if (watch_->take_place()) {
+            serve_in_place();
+            return;
+        }
+        const auto soon = monotonic_clock().now() + std::chrono::milliseconds(1);
+        futex_wait_until(failure_has_come_, 0U, soon.time_since_epoch().count());
+    }
+}
+
+// What the owner was running makes a call that does not return. It runs again, and fails.
+void engine::serve_in_place() noexcept {
+    make_current();
+    failed_ = true;
+    operation* const op = std::exchange(running_, nullptr);
+    op->complete(op);
+    work();
+    watch_->set_ending(failure_watch::ending::done_by_watch);
+}
+
+void engine::fail_requests() noexcept {
+    failed_ = true;
+    // edge engine.failed (release): nothing else to see
+    failure_has_come_.store(1, release);
+    futex_wake_one(failure_has_come_);
+    ended_requests ended;
+    for (const slot& s : slots_) {
+        if (s.which == 0 || s.owner->waiting_ == 1) ended.add(*s.owner);
+    }
+    for (request* const r : polled_) ended.add(*r);
+    handles_.clear();
+    slots_.clear();
+    polled_.clear();
+    for (request* r = ended.first; r != nullptr; r = r->next_ended) r->give_up();
+    (void)ended.complete();
+}
+
+// The owner has ended, or is about to. If MPI may still access what is here, it stays.
+void engine::end_watch() noexcept {
+    const failure_watch::ending how = watch_->wait_for_end();
+    using enum failure_watch::ending;
+    if (how == done) {
+        thread_.join();
+    } else {
+        thread_.detach();  // it sleeps in a call of MPI, or when that returns
+    }
+    watch_->join();
+    if (how == done && !failed_) return;
+    lent_for_ever = lent_.release();
+    watch_for_ever = watch_.release();
+}
+
+}  // namespace coppice::mpi::internal

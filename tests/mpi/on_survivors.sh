@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Runs each case of a program as a job of its own, in which a process dies and mpiexec is told to let
+# the others live. Every survivor must say so.
+#
+#   on_survivors.sh MPIEXEC COUNT PROGRAM [FILTER]
+set -euo pipefail
+
+mpiexec=$1 count=$2 program=$3 filter=${4:-*}
+command -v "$mpiexec" >/dev/null || {
+    echo "mpi: skipped: there is no mpiexec"
+    exit 77
+}
+if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$("$mpiexec" --version 2>&1)"; then
+    export OMPI_MCA_orte_enable_recovery=1 OMPI_MCA_orte_abort_on_non_zero_status=0
+else
+    export MPIEXEC_FLAGS=-disable-auto-cleanup
+fi
+here=$(dirname "$0")
+suite='' failed=0 ran=0
+while IFS= read -r line; do
+    case $line in
+        ' '*) case=${line%%#*} case=$suite${case//[[:space:]]/} ;;
+        *) suite=${line%%#*} suite=${suite//[[:space:]]/} && continue ;;
+    esac
+    case $suite in
+        mpi_all_survive.) expected=$count ;;
+        mpi_none_survives.) expected=0 ;;
+        *) expected=$((count - 1)) ;;
+    esac
+    status=0
+    output=$(timeout -k 5 100 "$here/on_ranks.sh" "$mpiexec" "$count" "$program" \
+        --gtest_filter="$case" 2>&1 </dev/null) || status=$?
+    survivors=$(grep -c '^survived' <<<"$output" || true)
+    ran=$((ran + 1))
+    if ((survivors < expected || status == 124 || status == 137)); then
+        printf '%s\n%s: %s of %s processes survived, status %s\n' "$output" "$case" "$survivors" \
+            "$expected" "$status"
+        failed=$((failed + 1))
+    fi
+done < <("$program" --gtest_list_tests --gtest_filter="$filter" | grep -v '^Running main')
+echo "$ran jobs, of which $failed failed"
+((ran > 0 && failed == 0))
