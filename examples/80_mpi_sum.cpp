@@ -5,8 +5,10 @@
 #include <coppice/task.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <system_error>
 
 namespace mpi = coppice::mpi;
 
@@ -30,7 +32,21 @@ coppice::task<> sum(const mpi::communicator& world) {
     if (world.rank() == 0) std::printf("the sum is %lld\n", static_cast<long long>(answer[0]));
 }
 
+// [watch]
+// If a process is not heard for 10 s, the operations of the others end with an error.
+mpi::environment_options watched() {
+    mpi::environment_options options;
+    options.failure_timeout = std::chrono::seconds(10);
+    return options;
+}
+// [/watch]
+
 int main() {
-    mpi::environment environment;
-    coppice::this_thread::sync_wait(sum(environment.world()));
+    mpi::environment environment(watched());
+    try {
+        coppice::this_thread::sync_wait(sum(environment.world()));
+    } catch (const std::system_error& e) {
+        std::fprintf(stderr, "%s (process %d)\n", e.what(), environment.failed_rank());
+        return 1;
+    }
 }

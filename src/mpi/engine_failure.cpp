@@ -33,6 +33,12 @@ void engine::fail(int rank) noexcept {
     }
 }
 
+bool engine::report_failure() noexcept {
+    if (watch_ == nullptr) return false;
+    watch_->report_failure();
+    return true;
+}
+
 // What the owner was running makes a call that does not return. It runs again, and fails.
 void engine::serve_in_place() noexcept {
     make_current();

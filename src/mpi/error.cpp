@@ -72,6 +72,9 @@ errc class_of(int error_class) noexcept {
         {MPI_ERR_ARG, errc::invalid_argument},  {MPI_ERR_NO_MEM, errc::no_resources},
         {MPI_ERR_INTERN, errc::internal},       {MPI_ERR_DISP, errc::out_of_range},
     };
+#if defined(MPIX_ERR_PROC_FAILED)
+    if (error_class == MPIX_ERR_PROC_FAILED) return errc::process_failed;
+#endif
     for (const auto& row : table) {
         if (row.theirs == error_class) return row.ours;
     }

@@ -110,6 +110,8 @@ void failure_watch::watch() noexcept {
                 failed_ = (rank_ + size_ - 1) % size_;
             if (out_.kind != what::farewell) send(what::beat);
         }
+        // relaxed: nothing else to see
+        if (failed_ < 0 && is_reported_.load(relaxed)) failed_ = rank_;
         if (failed_ >= 0) {
             tell_others();
             if (state != ends) engine_->fail(failed_);

@@ -116,7 +116,7 @@ private:
 remote_service::remote_service(const communicator& over, std::span<const function> table)
     : own_(over.duplicate()), table_(table) {
     execution::spawn(execution::starts_on(default_pool().get_scheduler(), serve()),
-                     listeners_.get_token(), &end_service);
+                     listeners_.get_token(), end_service(own_));
 }
 
 // Between the barriers all processes still take the replies to calls that were stopped. If a

@@ -13,11 +13,11 @@ void throw_if_failed(const std::exception_ptr& own, bool is_bad) {
     if (is_bad) throw std::system_error(make_error_code(errc::failed_elsewhere), "mpi");
 }
 
-void end_service(const std::exception_ptr& failure) noexcept {
+void end_service::operator()(const std::exception_ptr& failure) const noexcept {
     try {
         std::rethrow_exception(failure);
     } catch (const std::system_error& e) {
-        if (e.code() != errc::process_failed) throw;
+        if (e.code() != errc::process_failed && !owner_->report_failure()) throw;
     }
 }
 

@@ -46,7 +46,7 @@ work_service::work_service(const communicator& over, std::size_t item_size)
       got_(share_max_),
       random_(0x9e3779b97f4a7c15U * (static_cast<std::uint64_t>(own_.rank()) + 1)) {
     make_room(0);
-    execution::spawn(serve(), listeners_.get_token(), &end_service);
+    execution::spawn(serve(), listeners_.get_token(), end_service(own_));
 }
 
 // After the barrier no process asks: each has its replies, and has heard of every end. It fails if

@@ -83,6 +83,9 @@ public:
     // Ends everything with an error. Returns when the owner has done so, or is about to end. Called
     // once, by the failure_watch, which becomes the owner if need be.
     void fail(int rank) noexcept;
+    // Makes all environments of the job fail soon. Returns false if this one does not watch for
+    // failures. Threads: any.
+    bool report_failure() noexcept;
 
     // The rest is called by requests on the owner.
     // Returns true if a request may start before this returns: nothing that was posted before waits

@@ -59,6 +59,8 @@ public:
     // Waits until the previous process ends too. Returns false if it has failed instead.
     bool end() noexcept;
 
+    // Makes the watch declare this process failed. Threads: any.
+    void report_failure() noexcept { is_reported_.store(true, relaxed); }  // publishes nothing
     // Makes the caller the owner if the owner is inside a call. Threads: the watch's.
     bool take_place() noexcept {
         std::uint32_t expected = inside;
@@ -104,6 +106,7 @@ private:
     atomic<std::uint32_t> state_{waiting};  // written by the owner; the thread sleeps on it
     atomic<std::uint32_t> place_{outside};
     atomic<std::uint32_t> ending_{0};  // an `ending`; written by the owner
+    atomic<bool> is_reported_{false};
     // Written by begin(), before the thread watches.
     MPI_Comm over_ = MPI_COMM_NULL;
     int rank_ = 0;

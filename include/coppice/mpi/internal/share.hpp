@@ -43,9 +43,18 @@ task<> agree(const communicator& over, std::exception_ptr own);
 // Throws likewise; `is_bad` says that a process has failed.
 void throw_if_failed(const std::exception_ptr& own, bool is_bad);
 
-// Ends a task that serves other processes: does nothing if a process has failed, and otherwise
-// ends this one.
-void end_service(const std::exception_ptr& failure) noexcept;
+// Handles the exception of a task that serves other processes. If a process has failed, nothing is
+// left to serve. Any other error makes the environment fail if it watches for failures, and ends
+// the process if not, because the others would wait for ever.
+class end_service {
+public:
+    explicit end_service(const communicator& over) noexcept
+        : owner_(&communicator_access::owner(over)) {}
+    void operator()(const std::exception_ptr& failure) const noexcept;
+
+private:
+    engine* owner_;
+};
 
 // The indices of [0, n) that a process works on.
 struct index_range {
