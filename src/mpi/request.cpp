@@ -116,7 +116,7 @@ void request::end_canceled() noexcept {
     fail(std::make_error_code(std::errc::operation_canceled));
 }
 
-// The process that it waits for has failed, or may wait for one that has.
+// A process of the job has failed, and this request may wait for it.
 void request::give_up() noexcept {
     waiting_ = 0;
     is_polled_ = false;

@@ -22,7 +22,7 @@ window_state::window_state(const communicator& over, std::size_t count, std::siz
                   "mpi::window: MPI allocates memory that is less aligned than this type");
 }
 
-// What MPI writes is on the stack of this thread, which sleeps here for ever if a process fails.
+// What MPI writes is on the stack of this thread, which stays there if a process fails.
 std::error_code window_state::open(std::size_t count, std::size_t size) noexcept {
     lent_memory& lent = communicator_access::owner(own_).lent();
     std::size_t* const counts =

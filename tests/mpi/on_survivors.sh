@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs each case of a program as a job of its own, in which a process dies and mpiexec is told to let
-# the others live. Every survivor must say so.
+# Runs each case of a program as a job of its own, in which a process dies and mpiexec is told to
+# let the others live. Every survivor must say so.
 #
 #   on_survivors.sh MPIEXEC COUNT PROGRAM [FILTER]
 set -euo pipefail
@@ -14,8 +14,8 @@ as_child=()
 if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$("$mpiexec" --version 2>&1)"; then
     export OMPI_MCA_orte_enable_recovery=1 OMPI_MCA_orte_abort_on_non_zero_status=0
 else
-    # Nevertheless it ends the job if a process dies by a signal, and sends survivors SIGUSR1. So each
-    # is the child of a process that ignores that, and does not tell how the child has ended.
+    # Nevertheless it ends the job if a process dies by a signal, and sends survivors SIGUSR1. So
+    # each is the child of a process that ignores that, and does not tell how the child has ended.
     export MPIEXEC_FLAGS=-disable-auto-cleanup
     export UCX_TLS=^cma # UCX ends a process that copies from the memory of one that has died
     as_child=(bash -c 'trap "" USR1; "$@"; exit 0' process)

@@ -12,9 +12,9 @@
 //
 // MPI has nothing to sleep on, so a message for a process that dozes waits for at most doze_max.
 //
-// If another process fails, the owner ends all requests with an error, and calls MPI no more. What
-// was started stays as it is, in memory that is never freed (lent_memory.hpp). If the owner is in a
-// call that waits for another process, the thread of the failure_watch becomes the owner.
+// If another process fails, the owner ends all requests with an error, and does not call MPI again.
+// What was started stays as it is, in memory that is never freed (lent_memory.hpp). If the owner is
+// in a call that waits for another process, the thread of the failure_watch becomes the owner.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/atomic.hpp>
@@ -96,7 +96,7 @@ public:
     bool has_failed() const noexcept { return failed_; }
     // Calls `f`, a call of MPI that may wait for another process, and is made by what was posted.
     // After a failure this does not return. The operation is run again then, sees has_failed(), and
-    // may be destroyed. So `f` uses nothing but the stack of this thread, and lent memory.
+    // may be destroyed. So `f` uses only the stack of this thread, and lent memory.
     template <class F>
     int call_waiting(F f) noexcept {
         return watch_ == nullptr ? f() : watch_->call(f);

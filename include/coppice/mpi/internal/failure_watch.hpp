@@ -46,8 +46,8 @@ public:
     // become the owner.
     template <class F>
     int call(F f) noexcept {
-        place_.store(inside,
-                     release);  // edge failure_watch.place (release): what the owner has done
+        // edge failure_watch.place (release): what the owner has done
+        place_.store(inside, release);
         const int returned = f();
         std::uint32_t expected = inside;
         // relaxed: success takes back what this thread has written
@@ -71,7 +71,7 @@ public:
     // How the owner has ended, for the destructor of the engine.
     enum class ending : std::uint32_t { works, finalizes, done, done_by_watch, timed_out };
     void set_ending(ending e) noexcept;
-    // Blocks: until the owner has ended, but for MPI_Finalize only as long as the timeout.
+    // Blocks: until the owner has ended, and for MPI_Finalize only as long as the timeout.
     ending wait_for_end() noexcept;
     void join() {
         if (thread_.joinable()) thread_.join();

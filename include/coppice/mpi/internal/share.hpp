@@ -45,7 +45,7 @@ void throw_if_failed(const std::exception_ptr& own, bool is_bad);
 
 // Handles the exception of a task that serves other processes. If a process has failed, nothing is
 // left to serve. Any other error makes the environment fail if it watches for failures, and ends
-// the process if not, because the others would wait for ever.
+// the process if not, because the others would wait forever.
 class end_service {
 public:
     explicit end_service(const communicator& over) noexcept
