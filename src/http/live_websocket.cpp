@@ -267,6 +267,7 @@ task<> live_websocket::finish(unsigned code) {
     drain_.reset();
     if (timer_entry::armed()) loop().disarm(*this);
     if (kept_ != 0) exchange_.budget.give(std::exchange(kept_, 0));
+    if (reserved_ != 0) exchange_.budget.give(std::exchange(reserved_, 0));  // was not sent
     input_.release();
 }
 

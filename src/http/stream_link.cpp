@@ -2,6 +2,7 @@
 #include "stream_link.hpp"
 
 #include <coppice/base/internal/check.hpp>
+#include <coppice/base/saturating.hpp>
 
 #include "stream_session.hpp"
 
@@ -25,6 +26,7 @@ constexpr std::string_view length_name = "\r\nContent-Length: ";  // as serializ
 
 stream_link::stream_link(stream_session& s, std::int32_t number, std::string_view head, bool ended)
     : link(s.loop().context),
+      timer_entry(&expire),
       session_(s),
       number_(number),
       input_(head),
@@ -98,6 +100,8 @@ bool stream_link::receive_now(ring_operation& op) noexcept {
         at_ = 0;
         if (is_tunnel_ && !is_open_) most_ = 0;
         if (reserved_ != 0) session_.budget().give(std::exchange(reserved_, 0));
+    } else if (at_ > input_.size() / 2 && (!is_tunnel_ || is_open_)) {
+        drop_received();
     }
     const std::size_t used = all ? unconsumed_ : std::min(n, unconsumed_);
     if (used != 0 && !is_closed_) {
@@ -108,6 +112,14 @@ bool stream_link::receive_now(ring_operation& op) noexcept {
     op.data = into;
     op.result = static_cast<int>(n);
     return true;
+}
+
+// A connection that is always behind never empties the input, so what it has received goes early.
+void stream_link::drop_received() noexcept {
+    const std::size_t gone = std::min(reserved_, at_);
+    input_.erase(0, std::exchange(at_, 0));
+    reserved_ -= gone;
+    session_.budget().give(gone);
 }
 
 // Returns true if the operation has its result.
@@ -148,10 +160,11 @@ bool stream_link::send_now(ring_operation& op) noexcept {
 bool stream_link::put_head(std::string_view head) noexcept {
     const std::string_view status = head.substr(std::string_view("HTTP/1.1 ").size(), 3);
     if (is_tunnel_ && status == "101") {
+        if (!session_.engine().answer(number_, head, false)) return false;
         is_answered_ = is_open_ = true;
         most_ = ~std::size_t{0};
         session_.note_ready(*this);  // a receive may wait for what was withheld
-        return session_.engine().answer(number_, head, false);
+        return true;
     }
     if (status.starts_with('1')) return session_.engine().answer(number_, head, false);
     is_answered_ = true;
@@ -162,7 +175,8 @@ bool stream_link::put_head(std::string_view head) noexcept {
         const char* const digits = head.data() + field + length_name.size();
         (void)std::from_chars(digits, head.data() + head.size(), left_);
     }
-    return session_.engine().answer(number_, head, is_whole());
+    is_answered_ = session_.engine().answer(number_, head, is_whole());
+    return is_answered_;
 }
 
 void stream_link::say_end() noexcept {
@@ -204,8 +218,25 @@ void stream_link::close(bool reset) noexcept {
 void stream_link::owner_is_gone() noexcept {
     say_end();
     is_owned_ = false;
+    if (!is_closed_) limit_rest();
     session_.note_ready(*this);
     session_.run_later();
+}
+
+// The time limits of the connection have gone with it.
+void stream_link::limit_rest() noexcept {
+    const auto& limit = session_.loop().options.timeouts;
+    const auto more = time_at_rate<duration>(held_.size() - held_at_, limit.rate_min);
+    const time_point until = saturating_add(loop_.turn_time(), saturating_add(limit.write, more));
+    if (until != time_point::max()) loop_.arm(*this, until);
+}
+
+void stream_link::expire(io::timer_entry* entry) noexcept {
+    stream_link& l = *static_cast<stream_link*>(entry);
+    if (l.loop_.ending()) return;
+    l.session_.loop().counts.timed_out.add();
+    l.session_.engine().reset(l.number_, stream_reset::cancel);
+    l.session_.run_later();
 }
 
 // ---- The calls of the engine -------------------------------------------------------------------
@@ -249,6 +280,7 @@ bool stream_link::end_input(std::string_view trailers) noexcept {
 
 void stream_link::closed(bool reset) noexcept {
     is_closed_ = true;
+    if (timer_entry::armed()) loop_.disarm(*this);
     was_reset_ = reset || !is_whole();
     session_.note_ready(*this);
 }

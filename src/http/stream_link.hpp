@@ -8,7 +8,8 @@
 //
 // A short body of an answer is copied, and its send ends at once. The bytes of a longer one are
 // taken from the operation, which ends when they are gone: a window that is closed thus makes a
-// producer wait.
+// producer wait. When the connection has ended, the client has the time of a send for what was
+// copied; then the stream is reset.
 //
 // A stream that is to become a WebSocket is a tunnel. Its request has the form of an upgrade, and
 // no body. What the client sends behind it is withheld until the answer 101, so that the parser
@@ -36,7 +37,8 @@ struct session_ready;
 class stream_link final : public link,
                           public multiplexed_stream,
                           public list_hook<session_streams>,
-                          public list_hook<session_ready> {
+                          public list_hook<session_ready>,
+                          io::timer_entry {
 public:
     stream_link(stream_session& s, std::int32_t number, std::string_view head, bool ended);
     ~stream_link();
@@ -68,6 +70,9 @@ private:
     using ring_operation = io::internal::ring_operation;
 
     void owner_is_gone() noexcept override;
+    void limit_rest() noexcept;
+    static void expire(io::timer_entry* entry) noexcept;
+    void drop_received() noexcept;
     bool receive_now(ring_operation& op) noexcept;
     bool send_now(ring_operation& op) noexcept;
     bool put_head(std::string_view head) noexcept;

@@ -66,7 +66,7 @@ void stream_session::drain() noexcept {
     if (is_closing_) limit(closing_time_drain);
     if (std::exchange(is_draining_, true) || engine_ == nullptr) return;
     engine_->shut_down();
-    run();
+    run_later();  // not now: a stream that ends is another member of the list that is drained
 }
 
 void stream_session::cut_off() noexcept {

@@ -59,7 +59,7 @@ struct engine::callbacks {
         } catch (const std::bad_alloc&) {
         }
         s->refused = true;
-        e.waste_stream();
+        e.waste(e.resets_left_);
         (void)nghttp2_submit_rst_stream(e.session_, NGHTTP2_FLAG_NONE, s->number,
                                         NGHTTP2_PROTOCOL_ERROR);
         return 0;
@@ -72,6 +72,7 @@ struct engine::callbacks {
     static int frame(nghttp2_session*, const nghttp2_frame* frame, void* user) noexcept {
         engine& e = of(user);
         const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
+        if (frame->hd.type == NGHTTP2_DATA) e.note_data(*frame, ended);
         if (frame->hd.type != NGHTTP2_HEADERS && !(frame->hd.type == NGHTTP2_DATA && ended)) {
             return 0;
         }
@@ -87,11 +88,9 @@ struct engine::callbacks {
                                                  NGHTTP2_PROTOCOL_ERROR);
             }
             if (!ended || s->user == nullptr) return 0;
-            if (!s->user->end_input(trailers ? s->head.lines() : std::string_view())) {
-                e.reset(s->number, http::stream_reset::refused);
-            }
+            if (!s->user->end_input(trailers ? s->head.lines() : std::string_view())) e.give_up(*s);
         } catch (const std::bad_alloc&) {
-            e.reset(s->number, http::stream_reset::refused);
+            e.give_up(*s);
         }
         return 0;
     }
@@ -101,7 +100,7 @@ struct engine::callbacks {
         (void)nghttp2_session_consume_connection(session, size);
         stream* const s = e.find(number);
         if (s == nullptr || s->user == nullptr) return 0;
-        if (!s->user->input(text_of(bytes, size))) e.reset(number, http::stream_reset::refused);
+        if (!s->user->input(text_of(bytes, size))) e.give_up(*s);
         return 0;
     }
     static int stream_closed(nghttp2_session*, std::int32_t number, std::uint32_t code,
@@ -112,6 +111,12 @@ struct engine::callbacks {
     }
     static int sent(nghttp2_session*, const nghttp2_frame* frame, void* user) noexcept {
         of(user).note_sent(*frame);
+        return 0;
+    }
+    // The fields of an answer, or its trailers, are more than nghttp2 sends.
+    static int not_sent(nghttp2_session*, const nghttp2_frame* frame, int, void* user) noexcept {
+        if (frame->hd.type == NGHTTP2_HEADERS)
+            of(user).reset(frame->hd.stream_id, http::stream_reset::internal_error);
         return 0;
     }
     static ssize_t read(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size,
@@ -141,6 +146,7 @@ struct engine::callbacks {
             nghttp2_session_callbacks_set_on_data_chunk_recv_callback(t, &data);
             nghttp2_session_callbacks_set_on_stream_close_callback(t, &stream_closed);
             nghttp2_session_callbacks_set_on_frame_send_callback(t, &sent);
+            nghttp2_session_callbacks_set_on_frame_not_send_callback(t, &not_sent);
             return t;
         }();
         return made;
@@ -225,7 +231,7 @@ int engine::head_ended(const nghttp2_frame& frame, stream& s) {
     const std::string_view text = s.head.finish(!ended, secure_);
     if (text.empty()) {
         s.refused = true;
-        waste_stream();
+        waste(resets_left_);
         return nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, s.number,
                                          NGHTTP2_PROTOCOL_ERROR);
     }
@@ -257,20 +263,25 @@ void engine::note_frame(const nghttp2_frame_hd& head) noexcept {
         if (head.stream_id >= skipped_ && head.stream_id < skipped_to_) {
             (void)nghttp2_session_terminate_session(session_, NGHTTP2_PROTOCOL_ERROR);
         } else if (head.stream_id <= newest_ && find(head.stream_id) == nullptr) {
-            waste_frame();  // of a stream that is closed: nghttp2 reads the fields and drops them
+            waste(frames_left_);  // nghttp2 reads the fields of a closed stream, and drops them
         }
         return;
     }
-    if (head.type == NGHTTP2_DATA) {
-        if (head.length != 0) {
-            frames_left_ = std::min(frames_left_ + 1, most_.idle_frames_max);
-        } else if ((head.flags & NGHTTP2_FLAG_END_STREAM) == 0) {
-            waste_frame();
-        }
+    if (head.type == NGHTTP2_DATA) {  // see note_data(), too
+        if (head.length == 0 && (head.flags & NGHTTP2_FLAG_END_STREAM) == 0) waste(frames_left_);
         return;
     }
-    if (head.type == NGHTTP2_RST_STREAM) waste_stream();
-    waste_frame();
+    if (head.type == NGHTTP2_RST_STREAM) waste(resets_left_);
+    waste(frames_left_);
+}
+
+// Called for a frame of an open stream when all of it has come. Padding carries nothing.
+void engine::note_data(const nghttp2_frame& frame, bool ended) noexcept {
+    if (frame.hd.length != frame.data.padlen) {
+        frames_left_ = std::min(frames_left_ + 1, most_.idle_frames_max);
+    } else if (!ended && frame.hd.length != 0) {
+        waste(frames_left_);
+    }
 }
 
 // An answer that ended is good for one more reset, and for more frames. A stream that was answered
@@ -281,7 +292,7 @@ void engine::note_sent(const nghttp2_frame& frame) noexcept {
         const std::uint32_t code = frame.rst_stream.error_code;
         if (code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR ||
             code == NGHTTP2_STREAM_CLOSED || code == NGHTTP2_FRAME_SIZE_ERROR) {
-            waste_stream();
+            waste(resets_left_);
         }
         return;
     }
@@ -294,19 +305,11 @@ void engine::note_sent(const nghttp2_frame& frame) noexcept {
     }
 }
 
-void engine::waste_frame() noexcept {
-    if (frames_left_ == 0) {
+void engine::waste(std::size_t& left) noexcept {
+    if (left == 0) {
         be_calm();
     } else {
-        --frames_left_;
-    }
-}
-
-void engine::waste_stream() noexcept {
-    if (resets_left_ == 0) {
-        be_calm();
-    } else {
-        --resets_left_;
+        --left;
     }
 }
 
@@ -321,19 +324,23 @@ bool engine::receive(std::span<const std::byte> bytes) noexcept {
     ignored_.see(bytes);
     const ssize_t taken = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
-    for (std::size_t n = ignored_.take(); n != 0; --n) waste_frame();
+    for (std::size_t n = ignored_.take(); n != 0; --n) waste(frames_left_);
     return taken >= 0;
 }
 
 bool engine::write(std::string& out) noexcept {
-    const std::uint8_t* bytes = nullptr;
-    const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
-    if (size <= 0) return false;
+    if (unwritten_.empty()) {
+        const std::uint8_t* bytes = nullptr;
+        const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
+        if (size <= 0) return false;
+        unwritten_ = text_of(bytes, static_cast<std::size_t>(size));  // valid until the next call
+    }
     try {
-        out.append(text_of(bytes, static_cast<std::size_t>(size)));
+        out.append(unwritten_);
     } catch (const std::bad_alloc&) {
         return false;
     }
+    unwritten_ = {};
     return true;
 }
 
@@ -418,6 +425,13 @@ void engine::wake(std::int32_t number) noexcept {
 
 void engine::consumed(std::int32_t number, std::size_t bytes) noexcept {
     (void)nghttp2_session_consume_stream(session_, number, bytes);
+}
+
+// Resets a stream for lack of memory. "Refused" lets the client repeat its request, so it is only
+// for one that no handler has.
+void engine::give_up(const stream& s) noexcept {
+    reset(s.number,
+          s.user == nullptr ? http::stream_reset::refused : http::stream_reset::internal_error);
 }
 
 void engine::reset(std::int32_t number, http::stream_reset why) noexcept {

@@ -50,14 +50,15 @@ private:
     int head_ended(const nghttp2_frame& frame, stream& s);
     int refuse_protocol(const stream& s) noexcept;
     void note_frame(const nghttp2_frame_hd& head) noexcept;
+    void note_data(const nghttp2_frame& frame, bool ended) noexcept;
     void note_sent(const nghttp2_frame& frame) noexcept;
-    void waste_frame() noexcept;
-    void waste_stream() noexcept;
+    void waste(std::size_t& left) noexcept;
     void be_calm() noexcept;
     bool collect(std::string_view head, int& status);
     bool collect_fields(std::size_t from);
     void open_tunnel(int& status) noexcept;
     bool submit_trailers(const stream& s);
+    void give_up(const stream& s) noexcept;
 
     const server_limits most_;
     const http::limits limits_;
@@ -68,6 +69,7 @@ private:
     std::vector<stream*> spare_;                // those that are not in use; has room for all
     std::string names_;                         // the fields of an answer, with names in lower case
     std::vector<nghttp2_nv> pairs_;             // views of them
+    std::string_view unwritten_;                // what nghttp2 has given, and write() could not
     std::size_t resets_left_;
     std::size_t frames_left_;
     ignored_frames ignored_;

@@ -100,7 +100,12 @@ bool engine::initialize() noexcept {
     ::MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     ::MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     if (watch_ == nullptr) return true;
-    failure_ = level_ == MPI_THREAD_MULTIPLE ? watch_->begin() : MPI_ERR_OTHER;
+    if (level_ == MPI_THREAD_MULTIPLE) {
+        failure_ = watch_->begin();
+    } else {
+        failure_ = MPI_ERR_OTHER;
+        if (is_ours_) ::MPI_Finalize();
+    }
     return failure_ == MPI_SUCCESS;
 }
 
@@ -235,6 +240,7 @@ void engine::add_polled(request& r) noexcept {
 }
 
 void engine::cancel(const request& owner, int which) noexcept {
+    if (failed_) return;
     const std::size_t at = owner.index_[which];
     if (at < slots_.size() && slots_[at].owner == &owner && slots_[at].which == which)
         ::MPI_Cancel(&handles_[at]);

@@ -34,7 +34,7 @@ void engine::fail(int rank) noexcept {
 }
 
 bool engine::report_failure() noexcept {
-    if (watch_ == nullptr) return false;
+    if (watch_ == nullptr || !watch_->has_others()) return false;
     watch_->report_failure();
     return true;
 }

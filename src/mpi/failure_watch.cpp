@@ -14,6 +14,7 @@ namespace {
 
 constexpr int watch_tag = 0;
 constexpr duration period_min = std::chrono::milliseconds(1);
+constexpr duration period_max = std::chrono::hours(6);
 
 std::int64_t nanoseconds_of(time_point t) noexcept {
     return t.time_since_epoch().count();
@@ -23,7 +24,7 @@ std::int64_t nanoseconds_of(time_point t) noexcept {
 
 failure_watch::failure_watch(engine& of, duration timeout)
     : engine_(&of),
-      period_(std::max(timeout / silent_max, period_min)),
+      period_(std::clamp(timeout / silent_max, period_min, period_max)),
       thread_([this] { watch(); }) {}
 
 failure_watch::~failure_watch() {
@@ -155,15 +156,17 @@ void failure_watch::listen() noexcept {
 }
 
 void failure_watch::take_messages() noexcept {
-    while (true) {
+    while (receiving_ != MPI_REQUEST_NULL) {
         int done = 0;
-        ::MPI_Test(&receiving_, &done, MPI_STATUS_IGNORE);
+        if (::MPI_Test(&receiving_, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
         if (done == 0) return;
         silent_ = 0;
         if (in_.kind == what::failed && failed_ < 0) failed_ = in_.rank;
         if (in_.kind == what::farewell) has_farewell_ = true;
         listen();
     }
+    // MPI receives nothing any longer.
+    if (failed_ < 0) failed_ = (rank_ + size_ - 1) % size_;
 }
 
 // Leaves after one period, since the failed process may not be the only one.

@@ -102,6 +102,7 @@ request::outcome parts_request::start(handles& made) noexcept {
                 fail(std::make_error_code(std::errc::value_too_large));
                 return outcome::failed;
             }
+            ignore_unused();
             results_ = call_.into.data;
             if (!lend_copy(call_.from) || !lend_copy(call_.into)) return outcome::failed;
             made.returned = make_type();
@@ -109,6 +110,13 @@ request::outcome parts_request::start(handles& made) noexcept {
             break;
     }
     return made.returned == MPI_SUCCESS ? outcome::started : outcome::failed;
+}
+
+// What MPI does not use at this process is not copied: the program may use it meanwhile.
+void parts_request::ignore_unused() noexcept {
+    if (!uses_copies() || call_.rank == call_.root) return;
+    if (call_.what == parts_kind::gather) call_.into.count = 0;
+    if (call_.what == parts_kind::scatter) call_.from.count = 0;
 }
 
 bool parts_request::continues() noexcept {

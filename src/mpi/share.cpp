@@ -16,8 +16,8 @@ void throw_if_failed(const std::exception_ptr& own, bool is_bad) {
 void end_service::operator()(const std::exception_ptr& failure) const noexcept {
     try {
         std::rethrow_exception(failure);
-    } catch (const std::system_error& e) {
-        if (e.code() != errc::process_failed && !owner_->report_failure()) throw;
+    } catch (...) {
+        if (!owner_->report_failure()) throw;
     }
 }
 

@@ -53,8 +53,16 @@ request::outcome call_request::start(handles& made) noexcept {
 
 bool call_request::lend_memory() noexcept {
     if (!uses_copies()) return true;
-    results_ = call_.into;
-    return lend_copy(call_.from) && (receives() ? lend_space(call_.into) : lend_copy(call_.into));
+    int rank = 0;
+    ::MPI_Comm_rank(call_.over, &rank);
+    const bool is_root = rank == call_.to_rank;
+    // What MPI does not use at this process, the program may use meanwhile.
+    if (!is_root && (call_.what == kind::reduce || call_.what == kind::gather))
+        call_.into.count = 0;
+    if (!is_root && call_.what == kind::scatter) call_.from.count = 0;
+    const bool gives = is_root && call_.what == kind::broadcast;
+    if (!gives) results_ = call_.into;
+    return lend_copy(call_.from) && (gives ? lend_copy(call_.into) : lend_space(call_.into));
 }
 
 void call_request::return_results() noexcept {

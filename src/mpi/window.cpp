@@ -74,6 +74,9 @@ int window_state::open(std::size_t count, std::size_t size, opened& made,
 
 window_state::~window_state() {
     engine& owner = communicator_access::owner(own_);
+    COPPICE_CHECK(!owner.is_current() || !owner.is_watched(),
+                  "mpi::window ends on the environment's thread, which watches for failures: end "
+                  "it on another one");
     owner.run([this, &owner]() noexcept {
         if (handle_ == MPI_WIN_NULL) return;
         (void)owner.call_waiting([handle = handle_]() mutable noexcept {

@@ -289,7 +289,10 @@ task<> work_service::run_to_end(work& w) {
 task<> work_service::finish(std::exception_ptr failure, bool is_stopped) {
     std::array<std::int64_t, 3> ends{failure ? 1 : 0, is_stopped ? 1 : 0, has_told_ ? 1 : 0};
     co_await all_reduce(own_, ends, ends, reduction::sum);
-    while (!has_heard(ends[2] - (has_told_ ? 1 : 0))) co_await pause();
+    while (!has_heard(ends[2] - (has_told_ ? 1 : 0))) {
+        if (has_failed()) throw std::system_error(errc::process_failed, "mpi::work_sharing");
+        co_await pause();
+    }
     throw_if_failed(failure, ends[0] != 0);
     if (ends[1] != 0) co_await execution::just_stopped();
 }

@@ -40,6 +40,13 @@ mpi::environment_options watched() {
     return options;
 }
 
+// For jobs in which no process fails silently, however busy the machine is.
+mpi::environment_options patient() {
+    mpi::environment_options options;
+    options.failure_timeout = std::chrono::minutes(1);
+    return options;
+}
+
 // How the victim dies: before its n-th operation, or by a thread at any moment.
 enum class death { before_the_first, before_the_second, before_the_fourth, at_any_moment, by_exit };
 
@@ -292,7 +299,6 @@ TEST(mpi_all_survive, a_process_that_stood_still_gets_the_error_too) {
     std::array<int, 1> process{::getpid()};
     mpi::broadcast(world, process, victim, block);
     if (world.rank() == victim) ::kill(::getpid(), SIGSTOP);
-    steps none(world, death::before_the_fourth);
     std::error_code error;
     while (!error) mpi::barrier(world, block[error]);
     EXPECT_EQ(error, mpi::errc::process_failed) << error.message();
@@ -301,7 +307,7 @@ TEST(mpi_all_survive, a_process_that_stood_still_gets_the_error_too) {
 }
 
 TEST(mpi_all_survive, the_environment_ends_as_usual_if_no_process_fails) {
-    mpi::environment environment(watched());
+    mpi::environment environment(patient());
     mpi::barrier(environment.world(), block);
     EXPECT_EQ(environment.failed_rank(), -1);
 }

@@ -181,11 +181,24 @@ std::uint64_t left_after(mpi::work_sharing<int>& work, F run) {
     return left;
 }
 
+// Each process calls it in its first item. So none loses all its items before it has worked on one.
+class meeting {
+public:
+    void operator()() {
+        if (!std::exchange(has_met_, true)) mpi::barrier(world(), block);
+    }
+
+private:
+    bool has_met_ = false;
+};
+
 TEST(mpi_work_sharing, an_exception_at_one_rank_ends_the_run_at_all_and_the_rest_is_left) {
     mpi::work_sharing<int> work(world());
     for (int round = 0; round != 3; ++round) {
         left_after(work, [&work] {
-            const auto fails = [](int, mpi::work_found<int>&) {
+            meeting meet;
+            const auto fails = [&meet](int, mpi::work_found<int>&) {
+                meet();
                 if (world().rank() == 1) throw std::out_of_range("item");
             };
             if (world().rank() == 1) {
@@ -209,7 +222,9 @@ TEST(mpi_work_sharing, a_stop_at_one_rank_stops_the_run_at_all_and_the_next_run_
     mpi::work_sharing<int> work(world());
     const std::uint64_t left = left_after(work, [&work] {
         coppice::inplace_stop_source source;
-        const auto stops = [&source](int, mpi::work_found<int>&) {
+        meeting meet;
+        const auto stops = [&source, &meet](int, mpi::work_found<int>&) {
+            meet();
             if (world().rank() == 0) source.request_stop();
         };
         EXPECT_TRUE(is_stopped(work.run(stops) | ex::write_env(ex::prop(coppice::get_stop_token,

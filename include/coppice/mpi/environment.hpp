@@ -10,8 +10,8 @@ namespace coppice::mpi {
 
 // How a process takes part in its job.
 struct environment_options {
-    // How long a process may be silent before the others treat it as failed, from 4 ms on; 0: they
-    // do not look for failures. All processes must agree whether they do.
+    // How long a process may be silent before the others treat it as failed, from 4 ms to a day; 0:
+    // they do not look for failures. All processes give the same.
     std::chrono::nanoseconds failure_timeout{0};
 };
 

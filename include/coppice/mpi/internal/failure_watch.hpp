@@ -59,6 +59,8 @@ public:
     // Waits until the previous process ends too. Returns false if it has failed instead.
     bool end() noexcept;
 
+    // Returns true if the job has other processes. Threads: any, once begin() has returned.
+    bool has_others() const noexcept { return size_ > 1; }
     // Makes the watch declare this process failed. Threads: any.
     void report_failure() noexcept { is_reported_.store(true, relaxed); }  // publishes nothing
     // Makes the caller the owner if the owner is inside a call. Threads: the watch's.

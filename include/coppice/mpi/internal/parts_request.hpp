@@ -60,6 +60,7 @@ private:
     int move(MPI_Request& made) noexcept;
     bool is_too_large() const noexcept;
     int make_type() noexcept;
+    void ignore_unused() noexcept;
     bool lend_numbers() noexcept;
     const int* lend_array(const partition& p, const int* numbers) noexcept;
     const int* counts_of(const partition* p) noexcept;

@@ -43,9 +43,9 @@ task<> agree(const communicator& over, std::exception_ptr own);
 // Throws likewise; `is_bad` says that a process has failed.
 void throw_if_failed(const std::exception_ptr& own, bool is_bad);
 
-// Handles the exception of a task that serves other processes. If a process has failed, nothing is
-// left to serve. Any other error makes the environment fail if it watches for failures, and ends
-// the process if not, because the others would wait forever.
+// Handles the exception of a task that serves other processes. It makes the environment fail,
+// unless that has failed already, if it watches for failures. If not, it ends the process, because
+// the others would wait forever.
 class end_service {
 public:
     explicit end_service(const communicator& over) noexcept

@@ -80,7 +80,7 @@ public:
     // Returns true if the run ends before all is done. Threads: the worker.
     bool should_end() const noexcept {
         // relaxed: a worker that sees it later works on a few more items
-        return is_ending_.load(relaxed);
+        return is_ending_.load(relaxed) || has_failed();
     }
     std::size_t offered() const noexcept { return offered_count_.load(relaxed); }  // as above
     // Counts a call of the function. Threads: the worker.
@@ -110,6 +110,8 @@ private:
     std::size_t give() noexcept;
     void accept(std::span<const std::byte> items) noexcept;
     void hear_end(std::uint32_t run) noexcept;
+    // Returns true if a process of the job has failed.
+    bool has_failed() const noexcept { return communicator_access::owner(own_).failed_rank() >= 0; }
     bool has_heard(std::int64_t ends) noexcept;
     int draw_victim() noexcept;
     void make_room(std::size_t size);
