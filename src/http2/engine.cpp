@@ -427,8 +427,8 @@ void engine::consumed(std::int32_t number, std::size_t bytes) noexcept {
     (void)nghttp2_session_consume_stream(session_, number, bytes);
 }
 
-// Resets a stream for lack of memory. "Refused" lets the client repeat its request, so it is only
-// for one that no handler has.
+// Resets a stream for lack of memory. "Refused" lets the client repeat its request, so a handler
+// must not have it.
 void engine::give_up(const stream& s) noexcept {
     reset(s.number,
           s.user == nullptr ? http::stream_reset::refused : http::stream_reset::internal_error);
