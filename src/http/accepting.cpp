@@ -129,11 +129,12 @@ bool serving_loop::count_address(const io::endpoint& client, address_counts::slo
 }
 
 void serving_loop::let_in(io::tcp::socket&& s, const served_port& port) noexcept {
-    // Relaxed: a count. It exceeds the limit until a connection that is being shed has closed.
+    // Relaxed: a count. It exceeds the limit until a connection that is being shed has closed,
+    // which may last as long as a handshake waits for a pool.
     const std::size_t open = shared.open_connections.fetch_add(1, relaxed);
     bool welcome = true;
     if (open >= options.connections_max || !(simulated || reserve.take())) [[unlikely]] {
-        welcome = options.connections_max != 0 && shed_idle();
+        welcome = options.connections_max != 0 && open / 2 < options.connections_max && shed_idle();
     }
     address_counts::slot* from = nullptr;
     bool proxied = false;  // the address that counts is in the header

@@ -303,10 +303,12 @@ std::optional<response> allowed_hosts::before(const request& r) const {
 std::optional<response> named_host::before(const request& r) const {
     const io::agreed_security* const agreed = r.security();
     if (agreed == nullptr || agreed->host.empty()) return std::nullopt;
+    const auto without_dot = [](std::string_view host) {
+        return host.substr(0, host.size() - (host.ends_with('.') ? 1 : 0));
+    };
     const auto is_named = [&](std::string_view host) {
         host.remove_suffix(port_part(host).size());
-        if (host.ends_with('.')) host.remove_suffix(1);  // SNI has no dot at its end
-        return equals_ignoring_case(agreed->host, host);
+        return equals_ignoring_case(without_dot(agreed->host), without_dot(host));
     };
     const std::string_view host = r.head().host();
     const std::optional<std::string_view> field = r.find("Host");

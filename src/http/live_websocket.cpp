@@ -131,14 +131,18 @@ bool live_websocket::decode_directly() {
 }
 
 void live_websocket::found(websocket_decoder::found what) {
+    const bool ends =
+        what == websocket_decoder::found::close || what == websocket_decoder::found::error;
+    if (!ends && !keep_message()) {
+        begin_close(try_again_later, {});
+        is_over_ = true;
+        close_code_ = abnormal_end;
+        outcome_ = outcome::ended;
+        return;
+    }
     switch (what) {
         case websocket_decoder::found::message:
             outcome_ = outcome::message;
-            if (keep_message()) return;
-            begin_close(try_again_later, {});
-            is_over_ = true;
-            close_code_ = abnormal_end;
-            outcome_ = outcome::ended;
             return;
         case websocket_decoder::found::ping:
             if (close_sent_) return;
@@ -166,13 +170,13 @@ void live_websocket::found(websocket_decoder::found what) {
     }
 }
 
-// Counts a long message among what is kept for clients. Returns false if there is no room.
+// Counts a long message, or what has come of one, among what is kept for clients. Returns false if
+// there is no room.
 bool live_websocket::keep_message() noexcept {
     const std::size_t bytes = decoder_.message().size();
     const std::size_t now = bytes > uncounted_message_bytes ? bytes : 0;
-    if (kept_ != 0) exchange_.budget.give(std::exchange(kept_, 0));
-    if (now == 0) return true;
-    if (!exchange_.budget.reserve(now)) return false;
+    if (now > kept_ && !exchange_.budget.reserve(now - kept_)) return false;
+    if (now < kept_) exchange_.budget.give(kept_ - now);
     kept_ = now;
     return true;
 }

@@ -2,11 +2,13 @@
 #pragma once
 // Output: frames are appended to pending_. A deferred operation swaps pending_ with output_ and
 // sends it, so that the frames of one turn of the loop share a system call. No stop of a task
-// interrupts it, so a frame is sent whole or the connection ends.
+// interrupts it, so a frame is sent whole or the connection ends. A long frame that nothing is
+// unsent before is sent from the caller's memory, and what the socket does not take is appended.
 //
 // Input: receive() takes the connection's buffers, as the body of a request does, and decodes them
 // until a message is complete. Between two calls the connection reads ahead at most four
-// buffers: a slow handler slows its client.
+// buffers: a slow handler slows its client. The rest of a long frame is received into its message,
+// as far as it has come.
 
 #include "connection.hpp"
 #include "loop_wait.hpp"

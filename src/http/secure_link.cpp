@@ -1,6 +1,7 @@
 // The link of secure_link.hpp: lets its engine work, and moves bytes between it and the socket.
 #include "secure_link.hpp"
 
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/check.hpp>
 #include <coppice/exec/connect.hpp>
 #include <coppice/exec/scheduler.hpp>
@@ -34,6 +35,8 @@ public:
         });
         execution::start(scheduled_.get());
     }
+    // Computes nothing any longer, if it is not too late.
+    void give_up() noexcept { is_given_up_.store(true, relaxed); }  // relaxed: a hint
 
 private:
     struct receiver {
@@ -49,7 +52,11 @@ private:
 
     // On the pool.
     void perform() noexcept {
-        outcome_ = link_.engine_->handshake();
+        if (is_given_up_.load(relaxed)) {  // relaxed: a hint
+            outcome_ = {.what = io::secure_step::needs_input};
+        } else {
+            outcome_ = link_.engine_->handshake();
+        }
         link_.loop_.post(*this);
     }
     void refuse() noexcept {
@@ -69,6 +76,7 @@ private:
     thread_pool& pool_;
     io::secure_progress outcome_;
     bool is_refused_ = false;
+    atomic<bool> is_given_up_{false};
     manual_lifetime<io::context::work_guard> hold_;  // the loop does not end meanwhile
     manual_lifetime<scheduled> scheduled_;
 };
@@ -97,6 +105,10 @@ secure_link::~secure_link() = default;
 void secure_link::begin_with(io::pooled_buffer&& received) noexcept {
     cipher_ = std::move(received);
     engine_->input(cipher_.bytes());
+}
+
+void secure_link::close(bool) noexcept {
+    if (is_computing_) computation_->give_up();
 }
 
 void secure_link::owner_is_gone() noexcept {

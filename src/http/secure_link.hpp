@@ -67,6 +67,8 @@ public:
 
     bool is_ready() const noexcept override { return ready_; }
     bool is_secure() const noexcept override { return true; }
+    // The socket is closed: a handshake that waits for the pool need not be computed.
+    void close(bool reset) noexcept override;
     // Returns true if the handshake has agreed on the other protocol.
     bool speaks_other() const noexcept { return speaks_other_; }
     // Keeps what the handshake has agreed on, once it is done. Returns false if there is no memory.

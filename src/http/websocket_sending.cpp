@@ -85,7 +85,7 @@ task<> live_websocket::send_here(websocket_message message, inplace_stop_token s
     try {
         put(message);
     } catch (const std::bad_alloc&) {
-        fail();  // the client's decompressor may miss something
+        fail();  // a part may be sent, or the client's decompressor may miss something
         throw;
     }
     if (unsent() != 0) send_soon();

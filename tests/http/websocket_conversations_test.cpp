@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <algorithm>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -262,6 +263,34 @@ TEST_P(websocket_conversation, long_messages_to_a_slow_reader_arrive_whole_and_i
     }
     EXPECT_EQ(client.next(), closed(1000));
     EXPECT_EQ(server->statistics().exceptions, 0u);
+}
+
+TEST_P(websocket_conversation, what_has_come_of_a_message_counts_as_kept) {
+    http::server_options o = options_of(GetParam());
+    o.buffered_bytes_max = 1'000'000;
+    running_server server(std::move(o), echo_routes());
+    const std::string part = frame_of({0x02, pattern(300'000)}) + frame_of({0x89, "p"});
+    std::vector<std::unique_ptr<websocket_client>> clients;
+    int kept = 0;
+    for (int i = 0; i != 8; ++i) {
+        clients.push_back(std::make_unique<websocket_client>(server.port()));
+        ASSERT_TRUE(has_status(clients.back()->open(), 101));
+        clients.back()->send(part);
+        const std::string got = next_of(*clients.back());
+        if (got == "a:p") {
+            ++kept;
+        } else {
+            EXPECT_EQ(got, closed(1013));
+        }
+    }
+    EXPECT_GE(kept, 1);
+    EXPECT_LE(kept, 3);
+    clients.clear();
+    while (server->statistics().open != 0) std::this_thread::yield();
+    websocket_client client(server.port());
+    ASSERT_TRUE(has_status(client.open(), 101));
+    client.send(frame_of({0x82, pattern(400'000)}));
+    EXPECT_EQ(client.next(), "2:" + pattern(400'000));
 }
 
 }  // namespace

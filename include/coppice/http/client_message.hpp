@@ -42,7 +42,8 @@ struct client_options {
     std::shared_ptr<const io::client_security> security = {};
     // What connections to https URLs leave for later ones to resume, which spares both sides most
     // of a handshake: so many are kept, at most 4 for each host and port, 10 KB each. Beyond
-    // this the oldest is dropped. A session is offered once. 0: every connection shakes hands in
+    // this the oldest is dropped. A session is offered once, one of
+    // TLS 1.2 until the server makes a new one. 0: every connection shakes hands in
     // full.
     std::size_t sessions_max = 64;
     // Speaks HTTP/2: http2::for_client() (coppice/http2.hpp). By ALPN, if `security` offers "h2"
