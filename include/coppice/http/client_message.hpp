@@ -41,10 +41,9 @@ struct client_options {
     // no option does without. Empty: an https URL fails with errc::protocol_not_supported.
     std::shared_ptr<const io::client_security> security = {};
     // What connections to https URLs leave for later ones to resume, which spares both sides most
-    // of a handshake: so many are kept, at most 4 for each host and port, 10 KB each. Beyond
-    // this the oldest is dropped. A session is offered once, one of
-    // TLS 1.2 until the server makes a new one. 0: every connection shakes hands in
-    // full.
+    // of a handshake: so many are kept, at most 4 for each host and port, 10 KB each. Beyond this
+    // the oldest is dropped. A session is offered once, one of TLS 1.2 until the server makes a new
+    // one. 0: every connection shakes hands in full.
     std::size_t sessions_max = 64;
     // Speaks HTTP/2: http2::for_client() (coppice/http2.hpp). By ALPN, if `security` offers "h2"
     // and the server chooses it. Empty: HTTP/1.1 only.
