@@ -38,7 +38,7 @@ class stream_link final : public link,
                           public multiplexed_stream,
                           public list_hook<session_streams>,
                           public list_hook<session_ready>,
-                          io::timer_entry {
+                          public io::timer_entry {
 public:
     stream_link(stream_session& s, std::int32_t number, std::string_view head, bool ended);
     ~stream_link();
