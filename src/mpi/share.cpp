@@ -14,11 +14,7 @@ void throw_if_failed(const std::exception_ptr& own, bool is_bad) {
 }
 
 void end_service::operator()(const std::exception_ptr& failure) const noexcept {
-    try {
-        std::rethrow_exception(failure);
-    } catch (...) {
-        if (!owner_->report_failure()) throw;
-    }
+    if (!owner_->report_failure()) std::rethrow_exception(failure);  // ends the process
 }
 
 task<> agree(const communicator& over, std::exception_ptr own) {

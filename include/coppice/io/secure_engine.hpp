@@ -37,7 +37,9 @@ struct agreed_security {
     std::string version = {};   // of TLS, as the engine spells it: "TLSv1.3"
     std::string cipher = {};    // likewise: "TLS_AES_256_GCM_SHA384"
     std::string protocol = {};  // of ALPN: "h2"
-    std::string host = {};      // that the client has named (SNI); TLS 1.2 resumed: the first time
+    // That the client has named (SNI). If TLS 1.2 has resumed: that it named in the first
+    // handshake.
+    std::string host = {};
     // The certificate of the peer, which was verified: the text of its subject (RFC 2253), and all
     // of it (DER).
     std::string peer_subject = {};
