@@ -119,15 +119,26 @@ bool live_websocket::decode() {
 // false if nothing is.
 bool live_websocket::decode_directly() {
     connection& c = connection_;
+    if (!decoder_.wants_room()) return false;
+    expect_long();
     if (!c.may_receive_now()) return false;
-    const std::span<char> room = decoder_.room();
-    if (room.empty()) return false;
-    const std::size_t size = c.receive_now(room);
+    const std::size_t size = c.receive_now(decoder_.room());
     const websocket_decoder::found what = decoder_.filled(size, first_);
     if (size == 0) return false;
     note_heard();
     found(what);
     return true;
+}
+
+// Called when a long frame comes: the next may be long too.
+void live_websocket::expect_long() noexcept {
+    if (std::exchange(short_left_, short_messages) == 0) connection_.receive_one_by_one(true);
+}
+
+// Called for a message: after some short ones in a row, short ones are expected.
+void live_websocket::note_size() noexcept {
+    if (short_left_ == 0 || decoder_.message().size() > io::buffer_pool::buffer_bytes) return;
+    if (--short_left_ == 0) connection_.receive_one_by_one(false);
 }
 
 void live_websocket::found(websocket_decoder::found what) {
@@ -142,6 +153,7 @@ void live_websocket::found(websocket_decoder::found what) {
     }
     switch (what) {
         case websocket_decoder::found::message:
+            note_size();
             outcome_ = outcome::message;
             return;
         case websocket_decoder::found::ping:

@@ -83,6 +83,8 @@ private:
     task<> next_buffer(inplace_stop_token stop, execution::instant deadline);
     bool decode();
     bool decode_directly();
+    void expect_long() noexcept;
+    void note_size() noexcept;
     void found(websocket_decoder::found what);
     void ended_without_close() noexcept;
     void note_heard() noexcept;
@@ -122,7 +124,10 @@ private:
 
     std::string first_;  // read before `input_`
     io::pooled_buffer input_;
-    std::size_t at_ = 0;    // of what is read
+    std::size_t at_ = 0;  // of what is read
+    // Long messages are expected until so many short ones have come in a row; 0: short ones are.
+    static constexpr unsigned short_messages = 16;
+    unsigned short_left_ = 0;
     std::size_t kept_ = 0;  // bytes of the budget, for the message
     time_point heard_{};    // when bytes came last
     bool pinged_ = false;   // since then

@@ -211,6 +211,12 @@ std::size_t connection::receive_now(std::span<char> into) noexcept {
     return 0;
 }
 
+// Prepares for receive_now() of what follows a buffer, or (false) for none.
+void connection::receive_one_by_one(bool on) noexcept {
+    if (link_ != nullptr || !socket_.is_open()) return;
+    loop_.context.receive_one_by_one(*socket_.slot(), on);
+}
+
 // Receives while a handler runs: the next requests, within bounds, and the client's end. A client
 // that resets its connection stops its handler. A client that only ends its sending side does not,
 // unless end_of_input_stops is set, since it may still read. May end the connection.

@@ -132,12 +132,14 @@ websocket_decoder::result websocket_decoder::decode(std::string_view bytes) {
     return r;
 }
 
+bool websocket_decoder::wants_room() const noexcept {
+    return in_payload_ && !is_control() && !compressed_ && length_ - taken_ >= room_min &&
+           found_ != found::close && found_ != found::error;
+}
+
 std::span<char> websocket_decoder::room() {
+    if (!wants_room()) return {};
     const std::uint64_t missing = length_ - taken_;
-    if (!in_payload_ || is_control() || compressed_ || missing < room_min ||
-        found_ == found::close || found_ == found::error) {
-        return {};
-    }
     const auto most = static_cast<std::uint64_t>(std::max(room_max, size_));
     const auto size = static_cast<std::size_t>(missing <= most ? missing + behind_max : most);
     make_room(size);

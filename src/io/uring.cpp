@@ -71,6 +71,23 @@ bool uring_ring::send_at_once(ring_operation& op) noexcept {
     return op.result != -EAGAIN && op.result != -EINTR;
 }
 
+bool uring_ring::receive_at_once(ring_operation& op) noexcept {
+    const receive_stream* const s = streams_.find(op.on->fd);
+    if (op.code != opcode::receive || (s != nullptr && s->in_use())) return false;
+    const ssize_t n = ::recv(op.on->fd, op.data, op.size, MSG_DONTWAIT);
+    op.on->readable = n == static_cast<ssize_t>(op.size);
+    op.result = n < 0 ? -errno : static_cast<int>(n);
+    return op.result != -EAGAIN && op.result != -EINTR;
+}
+
+void uring_ring::receive_one_by_one(descriptor& d, bool on) noexcept {
+    receive_stream* const s = streams_.find(d.fd);
+    if (s == nullptr || s->one_by_one == on) return;
+    s->one_by_one = on;
+    d.readable = false;
+    if (on) end_shot(d.fd, *s);
+}
+
 void uring_ring::submit_send(ring_operation& op) noexcept {
     sqe& entry = ring_->next_entry();
     ask_send(entry, op);
@@ -103,7 +120,11 @@ receive_stream* uring_ring::stream_for(const ring_operation& op) noexcept {
 
 void uring_ring::arm(int fd, receive_stream& s) noexcept {
     sqe& entry = ring_->next_entry();
-    ask_all_bytes(entry, fd);
+    if (s.one_by_one) [[unlikely]] {
+        ask_one_buffer(entry, fd);
+    } else {
+        ask_all_bytes(entry, fd);
+    }
     entry.user_data = stream_name(fd, s.generation);
     s.armed = true;
     s.cancelling = false;
@@ -148,6 +169,8 @@ void uring_ring::deliver_stream(const cqe& entry) noexcept {
     if (s->waiting != nullptr && (s->served || s->serve(*s->waiting, buffers_))) [[likely]] {
         ring_operation& op = *std::exchange(s->waiting, nullptr);
         s->served = false;
+        if (s->one_by_one) [[unlikely]]
+            op.on->readable = !s->in_use() && entry.result == filled_buffer::capacity;
         op.on->owner->finish(op);
     } else if (s->waiting != nullptr && !s->armed) {
         arm(fd, *s);

@@ -21,6 +21,7 @@ void uring_ring::detach(descriptor& d) noexcept {
     if (s != nullptr) {
         s->drop(buffers_);
         s->end = receive_stream::open;
+        s->one_by_one = false;
         ++s->generation;
     }
     const bool armed = s != nullptr && std::exchange(s->armed, false);

@@ -39,6 +39,22 @@ inline void ask_poll(sqe& entry, int fd, std::uint32_t events) noexcept {
     entry.op_flags = events;
 }
 
+// Asks for everything that a socket brings, into lent buffers.
+inline void ask_all_bytes(sqe& entry, int fd) noexcept {
+    entry.opcode = op::recv;
+    entry.fd = fd;
+    entry.ioprio = receive_multishot;
+    entry.flags = sqe_buffer_select;
+}
+
+// Asks for what fits into one of them.
+inline void ask_one_buffer(sqe& entry, int fd) noexcept {
+    entry.opcode = op::recv;
+    entry.fd = fd;
+    entry.flags = sqe_buffer_select;
+    entry.len = filled_buffer::capacity;
+}
+
 inline void ask(sqe& entry, const ring_operation& o) noexcept {
     const auto transfer = [&](op what) {
         entry.opcode = what;
@@ -69,9 +85,7 @@ inline void ask(sqe& entry, const ring_operation& o) noexcept {
             transfer(op::recv);
             break;
         case opcode::receive_pooled:
-            transfer(op::recv);
-            entry.flags = sqe_buffer_select;
-            entry.len = filled_buffer::capacity;
+            ask_one_buffer(entry, o.on->fd);
             break;
         case opcode::receive_message:
             message(op::recvmsg, 0);
@@ -98,14 +112,6 @@ inline void ask(sqe& entry, const ring_operation& o) noexcept {
             entry.fd = o.on->fd;
             break;
     }
-}
-
-// Asks for everything that a socket brings, into lent buffers.
-inline void ask_all_bytes(sqe& entry, int fd) noexcept {
-    entry.opcode = op::recv;
-    entry.fd = fd;
-    entry.ioprio = receive_multishot;
-    entry.flags = sqe_buffer_select;
 }
 
 // Asks for every connection that comes to a listener.

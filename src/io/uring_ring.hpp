@@ -5,7 +5,7 @@
 // kernel's ring starts disabled and belongs to the thread that enables it. For another thread a new
 // ring is made, and pending operations are submitted there. One enter call per turn submits what
 // was started and collects what has completed. One exception: the first send that a turn's only
-// completion starts is made by a system call of its own. So is a send that its caller only tries.
+// completion starts is made by a system call of its own. So is what its caller only tries.
 //
 //   uring.cpp             what every turn does: starts operations, waits, and delivers results
 //   uring_accepting.cpp   accepts: from the connections that a multishot request brings
@@ -68,10 +68,10 @@ public:
 
     bool start(ring_operation& op) noexcept override;
 
-    // Receives are left to the multishot request, which may have bytes that come first.
     bool try_now(ring_operation& op) noexcept override {
-        return op.code == opcode::send_message && send_at_once(op);
+        return op.code == opcode::send_message ? send_at_once(op) : receive_at_once(op);
     }
+    void receive_one_by_one(descriptor& d, bool on) noexcept override;
 
     void cancel(ring_operation& op) noexcept override;
 
@@ -126,6 +126,9 @@ private:
     // Sends at once, for the first send that a turn's only completion starts. Through the ring it
     // would also cost a call: an enter that does not wait. Returns false if the send has to wait.
     bool send_at_once(ring_operation& op) noexcept;
+    // Receives at once, unless a request of the stream may have bytes that come first. Returns
+    // false if nothing has come.
+    bool receive_at_once(ring_operation& op) noexcept;
     [[gnu::always_inline]] inline void submit_send(ring_operation& op) noexcept;
     [[gnu::noinline]] void submit(ring_operation& op) noexcept;
     void submit_cancel(ring_operation& op) noexcept;

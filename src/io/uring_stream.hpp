@@ -10,6 +10,9 @@
 //   armed    the kernel has the request; an operation may wait for it
 //   ended    not armed; `end` says why: every receive reports an end (0), the next one an error
 //
+// A program that gets long messages asks for one buffer at a time (one_by_one). The stream is idle
+// when that has come, and the program receives the rest of the message into its own memory.
+//
 // The number of a closed file is used again; `generation` distinguishes the completions of the two.
 //
 // A request may stay silent although its peer is gone. When bytes and a reset (for a local socket:
@@ -68,7 +71,8 @@ struct receive_stream {
     std::uint16_t count = 0;  // at most the number of lent buffers
     bool armed = false;
     bool cancelling = false;
-    bool served = false;  // `waiting` has its result
+    bool served = false;      // `waiting` has its result
+    bool one_by_one = false;  // the next request brings one buffer only
     filled_buffer* first = nullptr;
     filled_buffer* last = nullptr;
     internal::ring_operation* waiting = nullptr;

@@ -186,6 +186,45 @@ TEST_P(websocket_conversation, long_and_short_messages_come_back_in_order_howeve
     EXPECT_EQ(server->statistics().exceptions, 0u);
 }
 
+// The server receives long messages in another way than short ones, and has to change the way.
+TEST_P(websocket_conversation, rows_of_short_messages_between_long_ones_come_back_in_order) {
+    running_server server(options_of(GetParam()), echo_routes());
+    std::string sent;
+    std::vector<std::string> got;
+    const std::string text = pattern(50'000);
+    for (const int row : {0, 1, 15, 16, 17, 40, 0, 16}) {
+        for (int i = 0; i <= row; ++i) {
+            const std::string next = i == row ? text : std::to_string(i);
+            sent += text_frame(next);
+            got.push_back("1:" + next);
+        }
+    }
+    for (const std::size_t step : {sent.size(), std::size_t{9001}, std::size_t{517}}) {
+        websocket_client client(server.port());
+        client.open();
+        std::thread sender([&] {
+            for (std::string_view left = sent; !left.empty();) {
+                const std::string_view piece = left.substr(0, step);
+                EXPECT_TRUE(client.send(piece));
+                left.remove_prefix(piece.size());
+            }
+        });
+        for (const std::string& frame : got) EXPECT_TRUE(client.next() == frame) << frame.size();
+        sender.join();
+        EXPECT_EQ(client.say(close_frame(1000)), closed(1000));
+    }
+    // One at a time: nothing that comes later hides a receive that is not started.
+    websocket_client client(server.port());
+    client.open();
+    for (const std::string& frame : got) {
+        EXPECT_TRUE(client.say(text_frame(std::string_view(frame).substr(2))) == frame);
+    }
+    EXPECT_TRUE(client.send(text_frame(text).substr(0, 30'000)));
+    client.reset();
+    while (server->statistics().open != 0) std::this_thread::yield();
+    EXPECT_EQ(server->statistics().exceptions, 0u);
+}
+
 TEST_P(websocket_conversation, a_wrong_byte_late_in_a_long_text_is_refused) {
     running_server server(options_of(GetParam()), echo_routes());
     std::string text = pattern(100'000);

@@ -138,6 +138,8 @@ public:
     // the rest of the frame and `behind_max` bytes more, or for a part of a very long rest. The
     // caller calls filled() next. Errors: std::bad_alloc, as for decode().
     std::span<char> room();
+    // Tells whether room() returns any.
+    bool wants_room() const noexcept;
     static constexpr std::size_t behind_max = 14;  // the longest head of a frame
     // Decodes the first `size` bytes of the room, as decode() does; `size` may be 0. Bytes behind
     // the frame are copied to `behind`. Errors: std::bad_alloc, unless `behind` has room for

@@ -102,8 +102,8 @@ public:
     [[nodiscard]] bool start(ring_operation& op) noexcept;
     // Starts an operation likewise, for a caller that is known to be on the loop.
     [[nodiscard]] bool start_here(ring_operation& op) noexcept;
-    // Tells whether try_here() may succeed, for a caller that has to prepare it. The io_uring ring
-    // tries no receives.
+    // Tells whether try_here() may succeed, for a caller that has to prepare it. For receives on
+    // the io_uring ring: only after receive_one_by_one().
     bool may_try(descriptor& d, opcode code) const noexcept {
         return (is_writing(code) ? d.writable : d.readable) && d.slot(code) == nullptr &&
                d.attached && !d.closing && !ending_ && inline_left_ != 0;
@@ -115,6 +115,8 @@ public:
         --inline_left_;
         return true;
     }
+    // Prepares for receives by try_here() of what follows a buffer, or (false) for none.
+    void receive_one_by_one(descriptor& d, bool on) noexcept { ring_->receive_one_by_one(d, on); }
     // Ends a pending operation early with operation_canceled, unless it ends by itself first.
     void cancel(ring_operation& op) noexcept {
         if (op.on->is_pending(op)) ring_->cancel(op);

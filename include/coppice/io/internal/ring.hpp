@@ -49,6 +49,10 @@ public:
     // pending operation in that direction. Returns true if it ended: `result` is set. Otherwise
     // nothing has happened, and nothing is pending.
     virtual bool try_now(ring_operation& op) noexcept = 0;
+    // Says how receives into buffers of the context ask for bytes from now on: for one buffer at a
+    // time, so that try_now() can receive what comes behind it into the caller's memory, or (false,
+    // as at first) in the way that is best for short messages.
+    virtual void receive_one_by_one(descriptor&, bool) noexcept {}
     // Ends a pending operation early if that is still possible. It completes from poll(), with
     // -ECANCELED or with its result.
     virtual void cancel(ring_operation& op) noexcept = 0;
