@@ -1,6 +1,10 @@
 # The component mpi: a library of its own, since it alone needs MPI. Users name it coppice::mpi.
 # -DMPI_CXX_COMPILER=mpicxx.mpich and -DMPIEXEC_EXECUTABLE=... choose between implementations.
 find_package(MPI REQUIRED)
+# The macro by which <mpi.h> tells the implementation. A program must use the same one.
+file(STRINGS "${MPI_CXX_HEADER_DIR}/mpi.h" coppice_mpi_macro LIMIT_COUNT 1
+    REGEX "^#define (OPEN_MPI|MPICH_VERSION)[ \t]")
+string(REGEX MATCH "OPEN_MPI|MPICH_VERSION" coppice_mpi_macro "${coppice_mpi_macro}")
 file(GLOB coppice_mpi_sources CONFIGURE_DEPENDS src/mpi/*.cpp)
 file(GLOB coppice_mpi_headers CONFIGURE_DEPENDS include/coppice/mpi/*.hpp)
 file(GLOB coppice_mpi_internal_headers CONFIGURE_DEPENDS include/coppice/mpi/internal/*.hpp)

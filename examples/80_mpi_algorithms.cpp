@@ -1,5 +1,5 @@
-// What is on top of messages: parts of any size, windows, a sort of what all processes have, and
-// calls of functions in other processes.
+// What is on top of messages: parts of any size, windows, a sort of what all processes have, a stop
+// of all, and calls of functions in other processes.
 // mpiexec -n 4 example_80_mpi_algorithms
 // [top]
 #include <coppice/execution.hpp>
@@ -64,6 +64,24 @@ task<std::string> ask_last(const mpi::communicator& world, functions& calls) {
 }
 // [/remote]
 
+// [stop]
+// Each process tries numbers of its own, until one of all has found a divisor.
+std::uint64_t divisor_of(std::uint64_t n, const mpi::communicator& world) {
+    mpi::stop_source stop(world);
+    const auto step = static_cast<std::uint64_t>(world.size());
+    std::array<std::uint64_t, 1> found{0};
+    for (std::uint64_t d = 2 + static_cast<std::uint64_t>(world.rank());
+         d < n && !stop.stop_requested(); d += step) {
+        if (n % d == 0) {
+            found[0] = d;
+            stop.request_stop();
+        }
+    }
+    mpi::all_reduce(world, found, found, mpi::reduction::maximum, coppice::block);
+    return found[0];
+}
+// [/stop]
+
 template <class T>
 T result_of(task<T> work) {
     return std::get<0>(coppice::this_thread::sync_wait(std::move(work)).value());
@@ -82,9 +100,13 @@ int main() {
     const bool has_put = result_of(exchange(world, edges)) == previous;
     std::vector<int> numbers{7, 1, 5, 3};
     const std::uint64_t sum = result_of(compute(world, numbers));
+    constexpr std::uint64_t product = std::uint64_t{999983} * 1000003;
+    const std::uint64_t divisor = divisor_of(product, world);
+    const bool divides = divisor > 1 && product % divisor == 0;
     if (world.rank() != 0) return 0;
     std::printf("parts %s, window %s\n", all_there ? "there" : "lost", has_put ? "right" : "wrong");
     std::printf("the least number is %d, the sum of squares is %llu\n", numbers.front(),
                 static_cast<unsigned long long>(sum));
+    std::printf("a divisor is found: %s\n", divides ? "yes" : "no");
     std::printf("%s\n", result_of(ask_last(world, calls)).c_str());
 }

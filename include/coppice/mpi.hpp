@@ -11,6 +11,7 @@
 #include <coppice/mpi/partition.hpp>
 #include <coppice/mpi/remote.hpp>
 #include <coppice/mpi/sort.hpp>
+#include <coppice/mpi/stop_source.hpp>
 #include <coppice/mpi/varying.hpp>
 #include <coppice/mpi/window.hpp>
 #include <coppice/mpi/work_sharing.hpp>

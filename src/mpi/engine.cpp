@@ -119,9 +119,9 @@ void engine::serve() noexcept {
     work();
     const bool is_whole = watch == nullptr || (!failed_ && watch->end());
     if (!is_whole) failed_ = true;
-    if (watch != nullptr && is_whole) watch->set_ending(failure_watch::ending::finalizes);
+    if (watch != nullptr && is_whole) watch->owner_place().set_ending(takeover::ending::finalizes);
     if (is_ours && is_whole) ::MPI_Finalize();
-    if (watch != nullptr) watch->set_ending(failure_watch::ending::done);
+    if (watch != nullptr) watch->owner_place().set_ending(takeover::ending::done);
 }
 
 void engine::work() noexcept {

@@ -1,6 +1,5 @@
 // What the owner does if another process fails, and how the engine ends then.
 #include <coppice/base/clock.hpp>
-#include <coppice/base/internal/futex.hpp>
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/engine.hpp>
 #include <coppice/mpi/internal/request.hpp>
@@ -21,15 +20,13 @@ namespace {
 void engine::fail(int rank) noexcept {
     failed_rank_.store(rank, relaxed);  // the post publishes it
     post(news_);
-    // edge engine.failed (acquire): nothing else to see
-    while (failure_has_come_.load(acquire) == 0) {
-        if (watch_->is_ending()) return;
-        if (watch_->take_place()) {
-            serve_in_place();
-            return;
-        }
+    takeover& place = watch_->owner_place();
+    while (!watch_->is_ending()) {
+        const takeover::look found = place.watch_looks();
+        if (found == takeover::look::taken) serve_in_place();
+        if (found != takeover::look::again) return;
         const auto soon = monotonic_clock().now() + std::chrono::milliseconds(1);
-        futex_wait_until(failure_has_come_, 0U, soon.time_since_epoch().count());
+        place.wait_for_known(soon.time_since_epoch().count());
     }
 }
 
@@ -46,14 +43,12 @@ void engine::serve_in_place() noexcept {
     operation* const op = std::exchange(running_, nullptr);
     op->complete(op);
     work();
-    watch_->set_ending(failure_watch::ending::done_by_watch);
+    watch_->owner_place().set_ending(takeover::ending::done_by_watch);
 }
 
 void engine::fail_requests() noexcept {
     failed_ = true;
-    // edge engine.failed (release): nothing else to see
-    failure_has_come_.store(1, release);
-    futex_wake_one(failure_has_come_);
+    watch_->owner_place().set_known();
     ended_requests ended;
     for (const slot& s : slots_) {
         if (s.which == 0 || s.owner->waiting_ == 1) ended.add(*s.owner);
@@ -68,8 +63,8 @@ void engine::fail_requests() noexcept {
 
 // The owner has ended, or is about to. If MPI may still access what is here, it stays.
 void engine::end_watch() noexcept {
-    const failure_watch::ending how = watch_->wait_for_end();
-    using enum failure_watch::ending;
+    const takeover::ending how = watch_->wait_for_end();
+    using enum takeover::ending;
     if (how == done) {
         thread_.join();
     } else {

@@ -67,27 +67,20 @@ bool failure_watch::end() noexcept {
     return failed_ < 0;
 }
 
-void failure_watch::set_ending(ending e) noexcept {
-    // edge failure_watch.ending (release): what the owner has done
-    ending_.store(static_cast<std::uint32_t>(e), release);
-    futex_wake_all(ending_);
-}
-
-failure_watch::ending failure_watch::wait_for_end() noexcept {
+takeover::ending failure_watch::wait_for_end() noexcept {
+    using enum takeover::ending;
     time_point until = time_point::max();
     while (true) {
-        // edge failure_watch.ending (acquire): sees what the owner has done
-        const std::uint32_t word = ending_.load(acquire);
-        const ending now = static_cast<ending>(word);
-        if (now != ending::works && now != ending::finalizes) return now;
-        if (now == ending::works) {
-            futex_wait(ending_, word);
+        const takeover::ending now = takeover_.how_ended();
+        if (now != works && now != finalizes) return now;
+        if (now == works) {
+            takeover_.sleep_while(now);
             continue;
         }
         const time_point present = monotonic_clock().now();
         if (until == time_point::max()) until = present + silent_max * period_;
-        if (present >= until) return ending::timed_out;
-        futex_wait_until(ending_, word, nanoseconds_of(until));
+        if (present >= until) return timed_out;
+        takeover_.sleep_while(now, nanoseconds_of(until));
     }
 }
 

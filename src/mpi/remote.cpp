@@ -13,9 +13,13 @@
 #include <coppice/mpi/remote.hpp>
 #include <coppice/pool/default_pool.hpp>
 #include <coppice/token/block.hpp>
+#include <coppice/token/use_await.hpp>
 
+#include <array>
 #include <exception>
+#include <new>
 #include <string>
+#include <system_error>
 
 namespace coppice::mpi::internal {
 
@@ -29,10 +33,17 @@ struct request_header {
     std::int32_t reply_tag;
 };
 
-// What a reply begins with. A failure is followed by the number of the category, the code, and the
-// text, as far as there are any.
+// What a reply begins with. The result follows, or the category and the code, or the text.
 enum class reply : std::uint32_t { value, code, text };
 enum class known_category : std::uint32_t { generic, system, mpi, none };
+
+// A reply that needs no other memory.
+struct reply_of_code {
+    reply_of_code(known_category c, int v) noexcept : category(c), value(v) {}
+    reply kind = reply::code;
+    known_category category;
+    std::int32_t value;
+};
 
 known_category number_of(const std::error_category& c) noexcept {
     if (c == std::generic_category()) return known_category::generic;
@@ -59,10 +70,10 @@ bytes reply_of(const std::exception_ptr& failure) {
         const known_category category = number_of(e.code().category());
         if (category == known_category::none) return reply_of_text(e.what());
         bytes made;
-        write(made, reply::code);
-        write(made, category);
-        write(made, e.code().value());
+        write(made, reply_of_code(category, e.code().value()));
         return made;
+    } catch (const std::bad_alloc&) {
+        throw;
     } catch (const std::exception& e) {
         return reply_of_text(e.what());
     } catch (...) {
@@ -78,6 +89,7 @@ bytes reply_of(const std::exception_ptr& failure) {
                             "mpi::remote: the function failed in process " + std::to_string(rank));
 }
 
+// Errors: std::bad_alloc.
 bytes result_or_failure(remote_service::function f, std::span<const std::byte> arguments) {
     try {
         bytes made;
@@ -87,6 +99,12 @@ bytes result_or_failure(remote_service::function f, std::span<const std::byte> a
     } catch (...) {
         return reply_of(std::current_exception());
     }
+}
+
+// Returns true if a shorter reply may be sent.
+bool is_of_size(std::error_code error) noexcept {
+    return error == std::errc::not_enough_memory || error == std::errc::value_too_large ||
+           error == errc::no_resources;
 }
 
 }  // namespace
@@ -119,8 +137,9 @@ remote_service::remote_service(const communicator& over, std::span<const functio
                      listeners_.get_token(), end_service(own_));
 }
 
-// Between the barriers all processes still take the replies to calls that were stopped. If a
-// process has failed, nothing is left to wait for.
+// Between the barriers the listeners still take the large replies to calls that were stopped, which
+// the other handlers could not send otherwise. If a process has failed, the barriers fail at once,
+// and only the functions that run are waited for.
 remote_service::~remote_service() {
     std::error_code error;
     barrier(own_, block[error]);
@@ -169,7 +188,7 @@ task<bytes> remote_service::call(int rank, std::uint32_t index, bytes arguments)
     co_return answer;
 }
 
-// Takes the reply when it comes. If there is no memory for that, the tag is not used again.
+// Takes the reply when it comes. If there is no memory for the task, the tag is not used again.
 void remote_service::abandon(int rank, int tag) noexcept {
     try {
         execution::spawn(drop_reply(rank, tag), listeners_.get_token(),
@@ -178,10 +197,12 @@ void remote_service::abandon(int rank, int tag) noexcept {
     }
 }
 
+// MPI drops what is longer than the memory, so this takes a reply of any size.
 task<> remote_service::drop_reply(int rank, int tag) {
-    bytes dropped;
-    co_await receive_all(own_, dropped, {rank, tag});
-    give_tag(tag);
+    std::array<std::byte, 1> dropped;
+    std::error_code error;
+    co_await receive(own_, dropped, {rank, tag}, use_await[error]);
+    if (!error || error == errc::truncated) give_tag(tag);
 }
 
 task<> remote_service::serve() {
@@ -190,19 +211,30 @@ task<> remote_service::serve() {
         const envelope e = co_await receive_all(own_, message, {any_source, request_tag});
         execution::spawn(execution::starts_on(default_pool().get_scheduler(),
                                               handle(e.source, std::move(message))),
-                         handlers_.get_token(), [](const std::exception_ptr&) noexcept {});
+                         handlers_.get_token(), end_service(own_));
     }
 }
 
+// The caller waits for a reply. If there is no memory for the right one, or it is too long for MPI,
+// it gets that error instead. If there is none for that either, the service ends.
 task<> remote_service::handle(int source, bytes message) {
     std::span<const std::byte> from(message);
     const request_header header = read<request_header>(from);
-    const bytes answer = header.function < table_.size()
-                             ? result_or_failure(table_[header.function], from)
-                             : reply_of_text(
-                                   "mpi::remote: no such function; all processes must "
-                                   "name the same functions");
-    co_await send(own_, answer, {source, header.reply_tag});
+    const address caller{source, header.reply_tag};
+    std::error_code error;
+    try {
+        const bytes answer = header.function < table_.size()
+                                 ? result_or_failure(table_[header.function], from)
+                                 : reply_of_text(
+                                       "mpi::remote: no such function; all processes must "
+                                       "name the same functions");
+        co_await send(own_, answer, caller, use_await[error]);
+    } catch (const std::bad_alloc&) {
+        error = std::make_error_code(std::errc::not_enough_memory);
+    }
+    if (!is_of_size(error)) co_return;
+    const std::array<reply_of_code, 1> instead{{{number_of(error.category()), error.value()}}};
+    co_await send(own_, instead, caller);
 }
 
 }  // namespace coppice::mpi::internal

@@ -77,10 +77,6 @@ task<> work_service::serve() {
     }
 }
 
-void work_service::count_offered() noexcept {
-    offered_count_.store((offered_.size() - first_) / item_size_, relaxed);  // a hint
-}
-
 // Leaves room for what accept() appends.
 void work_service::make_room(std::size_t size) {
     const std::size_t wanted = offered_.size() + size + share_max_;
@@ -110,30 +106,10 @@ void work_service::offer(std::span<const std::byte> items) {
     append(items);
 }
 
-bool work_service::take_back(bytes& into) {
-    const std::scoped_lock lock(mutex_);
-    const std::size_t count = (offered_.size() - first_) / item_size_;
-    if (count == 0) return false;
-    const auto from = offered_.end() - static_cast<std::ptrdiff_t>((count + 1) / 2 * item_size_);
-    into.assign(from, offered_.end());
-    offered_.erase(from, offered_.end());
-    count_offered();
-    return true;
-}
-
-void work_service::take_all(bytes& into) {
-    const std::scoped_lock lock(mutex_);
-    into.assign(offered_.begin() + static_cast<std::ptrdiff_t>(first_), offered_.end());
-    offered_.clear();
-    first_ = 0;
-    count_offered();
-}
-
 // Moves the older half of what is offered to the reply, and returns its bytes.
 std::size_t work_service::give() noexcept {
     const std::scoped_lock lock(mutex_);
-    const std::size_t count = (offered_.size() - first_) / item_size_;
-    const std::size_t size = std::min((count + 1) / 2 * item_size_, share_max_);
+    const std::size_t size = std::min(half_of_offered(), share_max_);
     if (size == 0 || !is_running_) return 0;
     std::memcpy(reply_.data(), offered_.data() + first_, size);
     first_ += size;
@@ -180,11 +156,14 @@ int work_service::draw_victim() noexcept {
     return drawn < own_.rank() ? drawn : drawn + 1;
 }
 
+// The reply may have items, so neither a stop nor a deadline ends the wait for it.
 task<> work_service::ask(int victim) {
     const std::array<message, 1> request{message{what::ask, run_}};
     co_await send(own_, request, {victim, request_of_work_tag});
     const envelope e =
-        co_await execution::unstoppable(receive(own_, got_, {victim, reply_of_work_tag}));
+        co_await (receive(own_, got_, {victim, reply_of_work_tag}) | execution::unstoppable() |
+                  execution::write_env(
+                      execution::prop(execution::get_deadline, execution::instant::never())));
     accept(std::span<const std::byte>(got_).first(e.count));
 }
 

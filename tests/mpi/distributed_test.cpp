@@ -19,6 +19,7 @@
 #include <climits>
 #include <cstdint>
 #include <functional>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -26,6 +27,20 @@
 #include <system_error>
 #include <tuple>
 #include <vector>
+
+namespace {
+
+coppice::internal::atomic<bool> refuses_large_sends{false};
+
+}  // namespace
+
+// Stands before MPI's own, and fails on demand as if MPI had no memory for a large message.
+extern "C" int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag,
+                         MPI_Comm over, MPI_Request* made) {
+    if (count > 100'000 && refuses_large_sends.load(coppice::internal::relaxed))
+        return MPI_ERR_NO_MEM;
+    return PMPI_Isend(from, count, type, to, tag, over, made);
+}
 
 namespace {
 
@@ -234,6 +249,16 @@ std::vector<int> repeated(const std::string& text, int times) noexcept {
 void throws_a_code() {
     throw std::system_error(std::make_error_code(std::errc::no_space_on_device), "disk");
 }
+void throws_no_memory() {
+    throw std::bad_alloc();
+}
+void throws_a_long_text(std::size_t size) {
+    throw std::runtime_error(std::string(size, 'x'));
+}
+std::vector<int> waits_and_repeats(int times) {
+    released.wait(0, coppice::internal::relaxed);
+    return std::vector<int>(static_cast<std::size_t>(times), 1);
+}
 int throws_a_text(int i) {
     throw std::out_of_range("index " + std::to_string(i));
 }
@@ -245,7 +270,8 @@ void ping() {
     pings.fetch_add(1, coppice::internal::relaxed);  // a reply comes after it
 }
 using functions =
-    mpi::remote_functions<&brightened, &repeated, &throws_a_code, &throws_a_text, &waits, &ping>;
+    mpi::remote_functions<&brightened, &repeated, &throws_a_code, &throws_no_memory,
+                          &throws_a_long_text, &throws_a_text, &waits, &waits_and_repeats, &ping>;
 
 TEST(mpi_remote, calls_pass_structs_strings_and_vectors_and_return_results) {
     functions calls(world());
@@ -274,6 +300,34 @@ TEST(mpi_remote, errors_of_the_function_and_of_the_rank_come_back) {
         EXPECT_EQ(e.rank(), next_rank());
     }
     EXPECT_THROW(wait_for(mpi::remote<&ping>(calls, world().size())), std::system_error);
+}
+
+template <class Sender>
+std::error_code error_of(Sender&& call) {
+    try {
+        wait_for(std::forward<Sender>(call));
+    } catch (const std::system_error& e) {
+        return e.code();
+    }
+    return {};
+}
+
+TEST(mpi_remote, a_reply_that_has_no_memory_is_an_error_of_the_caller_and_not_of_the_next_call) {
+    functions calls(world());
+    EXPECT_EQ(error_of(mpi::remote<&throws_no_memory>(calls, next_rank())),
+              std::errc::not_enough_memory);
+    mpi::barrier(world(), block);
+    refuses_large_sends.store(true, coppice::internal::relaxed);
+    mpi::barrier(world(), block);
+    EXPECT_EQ(error_of(mpi::remote<&repeated>(calls, next_rank(), "text", 70'000)),
+              mpi::errc::no_resources);
+    EXPECT_EQ(error_of(mpi::remote<&throws_a_long_text>(calls, previous_rank(), 200'000u)),
+              mpi::errc::no_resources);
+    mpi::barrier(world(), block);
+    refuses_large_sends.store(false, coppice::internal::relaxed);
+    mpi::barrier(world(), block);
+    const auto v = wait_for(mpi::remote<&repeated>(calls, next_rank(), "text", 70'000));
+    EXPECT_EQ(std::get<0>(*v).size(), 70'000u);
 }
 
 TEST(mpi_remote, many_calls_at_once_all_arrive_and_each_gets_its_own_reply) {
@@ -309,6 +363,25 @@ TEST(mpi_remote, a_stopped_call_ends_while_the_function_runs_and_others_still_wo
     released.notify_all();
     const auto later = wait_for(mpi::remote<&waits>(calls, next_rank()));
     EXPECT_EQ(std::get<0>(*later), 1);
+}
+
+// The sender of a large message waits for its receive, so no reply may be left.
+TEST(mpi_remote, a_late_reply_of_any_size_is_thrown_away_and_the_next_calls_get_their_own) {
+    released.store(0, coppice::internal::relaxed);
+    functions calls(world());
+    auto pending = mpi::remote<&waits_and_repeats>(calls, next_rank(), 1 << 20) |
+                   ex::then([](const std::vector<int>&) { return 1; });
+    const auto first = wait_for(
+        ex::when_any(std::move(pending), mpi::barrier(world()) | ex::then([] { return 2; })));
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(std::get<0>(*first), 2);
+    mpi::barrier(world(), block);                   // no rank releases before all have been stopped
+    released.store(1, coppice::internal::relaxed);  // nothing else is passed
+    released.notify_all();
+    for (int round = 1; round != 20; ++round) {
+        const auto later = wait_for(mpi::remote<&waits_and_repeats>(calls, next_rank(), round));
+        EXPECT_EQ(std::get<0>(*later).size(), static_cast<std::size_t>(round));
+    }
 }
 
 }  // namespace

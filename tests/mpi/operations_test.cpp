@@ -218,6 +218,43 @@ TEST(mpi_collectives, broadcast_scatter_gather_and_all_to_all_move_each_part_to_
     for (std::size_t i = 0; i != from.size(); ++i) EXPECT_EQ(from[i], static_cast<int>(i));
 }
 
+// Starts the operation at rank 0 after all others have started it and have written to `into`.
+template <class Start>
+void leaves_alone(std::vector<int>& into, Start start) {
+    std::array<int, 1> started{}, written{};
+    for (int n = 1; n != world().size() && world().rank() == 0; ++n) {
+        mpi::receive(world(), started, {n, 14}, block);
+        mpi::receive(world(), written, {n, 15}, block);
+    }
+    auto done = start();
+    if (world().rank() != 0) {
+        mpi::send(world(), started, {0, 14}, block);  // starts after the operation
+        into.assign(into.size(), 7);
+        mpi::send(world(), written, {0, 15}, block);
+    }
+    done.get();
+    EXPECT_EQ(into.front() == 7, world().rank() != 0);
+    EXPECT_EQ(into.back() == 7, world().rank() != 0);
+}
+
+// What MPI does not use the program may use meanwhile, also if MPI gets copies. The operations are
+// large, so they are pending until rank 0 has started them.
+TEST(mpi_collectives, leave_the_memory_for_results_alone_at_ranks_that_get_none) {
+    constexpr std::size_t count = 1 << 16;
+    std::vector<int> mine(count, 1), reduced(count), gathered(count * job_size());
+    leaves_alone(reduced, [&mine, &reduced] {
+        return mpi::reduce(world(), mine, reduced, mpi::reduction::sum, 0, coppice::use_future);
+    });
+    leaves_alone(gathered, [&mine, &gathered] {
+        return mpi::gather(world(), mine, gathered, 0, coppice::use_future);
+    });
+    gathered.assign(gathered.size(), 0);
+    const mpi::partition parts(std::vector<std::size_t>(job_size(), count));
+    leaves_alone(gathered, [&mine, &gathered, &parts] {
+        return mpi::gather_v(world(), mine, gathered, parts, 0, coppice::use_future);
+    });
+}
+
 TEST(mpi_collectives, scans_combine_ranks_up_to_this_one_and_rank_0_starts_with_the_identity) {
     const int rank = world().rank();
     std::array<int, 2> mine{1, rank}, upto{}, before{-1, -1};

@@ -235,4 +235,19 @@ TEST(mpi_work_sharing, a_stop_at_one_rank_stops_the_run_at_all_and_the_next_run_
     EXPECT_EQ(sum_of_all(work.size()), 0u);
 }
 
+// The receiver's environment has the deadline, so no timeout stops the run. It must not end what
+// the run receives: a reply with items would be lost, or be taken for that to a later question.
+TEST(mpi_work_sharing, a_deadline_that_has_passed_loses_no_item_and_ends_no_run) {
+    mpi::work_sharing<int> work(world());
+    for (int round = 0; round != 10; ++round) {
+        if (world().rank() == 0) work.add(10);
+        EXPECT_TRUE(wait_for(work.run([](int depth, mpi::work_found<int>& found) {
+            for (int i = 0; depth != 0 && i != 2; ++i) found.add(depth - 1);
+        }) | ex::write_env(ex::prop(ex::get_deadline, ex::instant(1)))));
+        EXPECT_EQ(sum_of_all(work.counts().worked), 2047u);
+        EXPECT_EQ(sum_of_all(work.counts().taken), sum_of_all(work.counts().given));
+        EXPECT_EQ(sum_of_all(work.size()), 0u);
+    }
+}
+
 }  // namespace

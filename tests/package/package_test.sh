@@ -95,6 +95,18 @@ if [ -e "$prefix/$libdir/libcoppice_mpi.a" ]; then
         -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix"
     quietly cmake --build "$work/mpi"
     ok "find_package(coppice COMPONENTS mpi) builds a program"
+    if command -v mpicxx.openmpi >/dev/null && command -v mpicxx.mpich >/dev/null; then
+        refused=0
+        for other in mpicxx.openmpi mpicxx.mpich; do
+            cmake -S "$source/tests/package/consumer_mpi" -B "$work/$other" -G Ninja \
+                -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_PREFIX_PATH="$prefix" \
+                -DMPI_CXX_COMPILER="$other" >"$work/log" 2>&1 && continue
+            grep -q 'the component mpi was built with' "$work/log" || fail "$(cat "$work/log")"
+            refused=$((refused + 1))
+        done
+        [ "$refused" = 1 ] || fail "find_package refused $refused of two implementations of MPI"
+        ok "find_package refuses an implementation of MPI that the library was not built with"
+    fi
 fi
 
 if [ -e "$prefix/$libdir/libcoppice_http2.a" ]; then

@@ -30,8 +30,8 @@ namespace coppice::mpi {
 template <auto... Functions>
 class remote_functions;
 
-// The exception of a function in another process, if it is no std::system_error of a category that
-// all processes know. what() is that of the exception.
+// The exception of a function in another process, if it is no std::bad_alloc, and no
+// std::system_error of a category that all processes know. what() is that of the exception.
 class remote_error : public std::runtime_error {
 public:
     // Makes the exception of a function that process `rank` has called.
@@ -147,8 +147,10 @@ private:
 // some kilobytes are sent only when the other process takes them, and no stop ends that.
 //
 // Errors: std::system_error, if the function has thrown one of the categories generic, system, or
-// mpi; remote_error for any other exception; std::system_error with invalid_rank, or with
-// no_resources for more than 32767 calls at once. Cost: allocations on both sides; a message each
+// mpi; with not_enough_memory, if it has thrown std::bad_alloc, or there is no memory for its
+// result; with value_too_large, if the arguments or the result have more than 2^31 - 1 bytes; with
+// invalid_rank; with no_resources, for more than 32767 calls at once. remote_error for any other
+// exception of the function. Cost: allocations on both sides; a message each
 // way, which a process that has long been idle finds up to 1 ms late.
 template <auto F, auto... Fs, class... Args>
     requires(internal::index_of<F, Fs...>() < sizeof...(Fs))

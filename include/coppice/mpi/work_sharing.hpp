@@ -14,7 +14,6 @@
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/mpi/communicator.hpp>
-#include <coppice/mpi/internal/bytes.hpp>
 #include <coppice/mpi/internal/element.hpp>
 #include <coppice/mpi/internal/work_service.hpp>
 #include <coppice/task/task.hpp>
@@ -58,6 +57,7 @@ private:
 
 namespace internal {
 
+// Errors: std::bad_alloc; nothing is appended.
 template <class T>
 void append_items(std::vector<T>& to, std::span<const std::byte> from) {
     to.reserve(to.size() + from.size() / sizeof(T));
@@ -88,14 +88,8 @@ public:
 
 private:
     bool take_back() {
-        if (!service_.take_back(taken_)) return false;
-        try {
-            append_items<T>(mine_, taken_);
-        } catch (...) {
-            service_.offer(taken_);  // allocates nothing: the room that they had is left
-            throw;
-        }
-        return true;
+        return service_.take_back(
+            [this](std::span<const std::byte> items) { append_items<T>(mine_, items); });
     }
     void offer_older_half() {
         const std::size_t half = mine_.size() / 2;
@@ -106,7 +100,6 @@ private:
     work_service& service_;
     std::vector<T>& mine_;
     F& function_;
-    bytes taken_;
 };
 
 template <class T, class F>
@@ -143,7 +136,8 @@ public:
     // are stopped. An exception of one ends it likewise: with that exception there, and with
     // errc::failed_elsewhere at the others. Items for which `f` has not been called are left, each
     // at one process, for the next run or for take_all(); what a call that throws has added is too.
-    // Other errors are those of mpi_category(), after which it can only be destroyed.
+    // Other errors are those of mpi_category(), after which it can only be destroyed. A deadline
+    // (get_deadline) ends no run: execution::timeout, which requests a stop, does.
     //
     // Cost for an item: a push and a pop of a vector, and reads of two flags; no call of MPI, and a
     // lock only when others have taken what was offered. A process without work asks others with
@@ -161,10 +155,10 @@ public:
     // is on. Errors: std::bad_alloc; nothing is removed.
     std::vector<T> take_all() {
         std::vector<T> all;
-        all.reserve(size());
-        internal::bytes offered;
-        service_.take_all(offered);
-        internal::append_items<T>(all, offered);
+        service_.take_all([this, &all](std::span<const std::byte> items) {
+            all.reserve(items.size() / sizeof(T) + mine_.size());
+            internal::append_items<T>(all, items);
+        });
         all.insert(all.end(), mine_.begin(), mine_.end());
         mine_.clear();
         return all;

@@ -197,8 +197,7 @@ private:
     std::unique_ptr<lent_memory> lent_;
     std::unique_ptr<failure_watch> watch_;  // null: failures are not looked for
     failure news_{*this};
-    atomic<std::uint32_t> failure_has_come_{0};  // written by the owner; the watch looks at it
-    atomic<int> failed_rank_{-1};                // written by the watch
+    atomic<int> failed_rank_{-1};  // written by the watch
     // Written before the constructor returns.
     int level_ = 0;
     int failure_ = 0;

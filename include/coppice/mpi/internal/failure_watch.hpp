@@ -8,11 +8,8 @@
 //
 // The thread sends beats by MPI, on a communicator of its own, also while the owner is in a call of
 // MPI that waits for other processes. So MPI_THREAD_MULTIPLE is required. After a failure neither
-// calls MPI again. If the owner does not come back from its call, the watch takes its place:
-//
-//   outside   the owner is in no call that may wait for another process
-//   inside    it is in such a call
-//   taken     the watch is the owner; the thread that was it sleeps when its call returns
+// calls MPI again. If the owner does not come back from its call, the watch takes its place
+// (takeover.hpp), and the thread that was the owner sleeps when its call returns.
 //
 // What MPI may access, or the thread that was the owner, is in this object. After a failure it is
 // never destroyed.
@@ -21,6 +18,7 @@
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/mpi/internal/namespaces.hpp>
+#include <coppice/mpi/internal/takeover.hpp>
 
 #include <mpi.h>
 #include <unistd.h>
@@ -46,13 +44,10 @@ public:
     // become the owner.
     template <class F>
     int call(F f) noexcept {
-        // edge failure_watch.place (release): what the owner has done
-        place_.store(inside, release);
+        takeover_.enter();
         const int returned = f();
-        std::uint32_t expected = inside;
-        // relaxed: success takes back what this thread has written
-        if (place_.compare_exchange_strong(expected, outside, relaxed, relaxed)) return returned;
-        while (true) ::pause();
+        while (!takeover_.leave()) ::pause();
+        return returned;
     }
     // Returns true if all processes have called it. Blocks: never.
     bool have_all_come() noexcept;
@@ -63,18 +58,10 @@ public:
     bool has_others() const noexcept { return size_ > 1; }
     // Makes the watch declare this process failed. Threads: any.
     void report_failure() noexcept { is_reported_.store(true, relaxed); }  // publishes nothing
-    // Makes the caller the owner if the owner is inside a call. Threads: the watch's.
-    bool take_place() noexcept {
-        std::uint32_t expected = inside;
-        // edge failure_watch.place (acquire): sees what the owner has done
-        return place_.compare_exchange_strong(expected, taken, acquire, relaxed);
-    }
-
-    // How the owner has ended, for the destructor of the engine.
-    enum class ending : std::uint32_t { works, finalizes, done, done_by_watch, timed_out };
-    void set_ending(ending e) noexcept;
-    // Blocks: until the owner has ended, and for MPI_Finalize only as long as the timeout.
-    ending wait_for_end() noexcept;
+    takeover& owner_place() noexcept { return takeover_; }
+    // Returns how the owner has ended, for the destructor of the engine. Blocks: until it has, and
+    // for MPI_Finalize only as long as the timeout.
+    takeover::ending wait_for_end() noexcept;
     void join() {
         if (thread_.joinable()) thread_.join();
     }
@@ -90,7 +77,6 @@ private:
         what kind;
         std::int32_t rank;  // that has failed
     };
-    static constexpr std::uint32_t outside = 0, inside = 1, taken = 2;   // of place_
     static constexpr std::uint32_t waiting = 0, watching = 1, ends = 2;  // of state_
     static constexpr int silent_max = 4;                                 // periods
 
@@ -106,8 +92,7 @@ private:
     engine* engine_;
     duration period_;
     atomic<std::uint32_t> state_{waiting};  // written by the owner; the thread sleeps on it
-    atomic<std::uint32_t> place_{outside};
-    atomic<std::uint32_t> ending_{0};  // an `ending`; written by the owner
+    takeover takeover_;
     atomic<bool> is_reported_{false};
     // Written by begin(), before the thread watches.
     MPI_Comm over_ = MPI_COMM_NULL;

@@ -72,11 +72,22 @@ public:
     }
     // Offers items, oldest first. Threads: the worker.
     void offer(std::span<const std::byte> items);
-    // Moves the newer half of what is offered to `into`, which is all if there is one. Returns
-    // false if there is nothing. Threads: the worker.
-    bool take_back(bytes& into);
-    // Moves all items to `into`. Threads: any, while no run is on.
-    void take_all(bytes& into);
+    // Calls f(items) with the newer half of what is offered, which is all if there is one. Removes
+    // these items then, unless it has thrown. Returns false if there is nothing. Threads: the
+    // worker.
+    template <class F>
+    bool take_back(F f) {
+        const std::scoped_lock lock(mutex_);
+        const std::size_t size = half_of_offered();
+        if (size != 0) take_newest(size, f);
+        return size != 0;
+    }
+    // Likewise with all items. Threads: any, while no run is on.
+    template <class F>
+    void take_all(F f) {
+        const std::scoped_lock lock(mutex_);
+        take_newest(offered_.size() - first_, f);
+    }
     // Returns true if the run ends before all is done. Threads: the worker.
     bool should_end() const noexcept {
         // relaxed: a worker that sees it later works on a few more items
@@ -116,7 +127,19 @@ private:
     int draw_victim() noexcept;
     void make_room(std::size_t size);
     void append(std::span<const std::byte> items);
-    void count_offered() noexcept;
+    void count_offered() noexcept {
+        offered_count_.store((offered_.size() - first_) / item_size_, relaxed);  // a hint
+    }
+    // Returns the bytes of the larger half.
+    std::size_t half_of_offered() const noexcept {
+        return ((offered_.size() - first_) / item_size_ + 1) / 2 * item_size_;
+    }
+    template <class F>
+    void take_newest(std::size_t size, F& f) {
+        f(std::span<const std::byte>(offered_).last(size));
+        offered_.resize(offered_.size() - size);
+        count_offered();
+    }
 
     communicator own_;
     std::size_t item_size_;

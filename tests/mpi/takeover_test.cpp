@@ -1,0 +1,256 @@
+// What the failure of a process does to the calls of MPI: on_survivors.sh runs each case as a job
+// of its own, in which all processes survive. The program's functions stand before those of MPI.
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/mpi/collective.hpp>
+#include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/environment.hpp>
+#include <coppice/mpi/error.hpp>
+#include <coppice/mpi/message.hpp>
+#include <coppice/mpi/remote.hpp>
+#include <coppice/mpi/window.hpp>
+#include <coppice/token.hpp>
+
+#include <gtest/gtest.h>
+
+#include <mpi.h>
+#include <signal.h>
+#include <unistd.h>
+#include <array>
+#include <chrono>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace mpi = coppice::mpi;
+using coppice::block;
+using coppice::internal::acquire;
+using coppice::internal::atomic;
+using coppice::internal::relaxed;
+using coppice::internal::release;
+
+atomic<bool> calls_are_forbidden{false};
+atomic<int> forbidden_calls{0};  // that were made nevertheless
+
+// Where the last call of MPI_Comm_dup is.
+constexpr int inside = 1, has_returned = 2, is_over = 3;  // the last: or was never made
+atomic<int> duplicating{0};
+void say_duplicating(int where) noexcept {
+    duplicating.store(where, release);
+    duplicating.notify_all();
+}
+void wait_while_duplicating_is(int where) noexcept {
+    duplicating.wait(where, acquire);
+}
+
+void see() noexcept {
+    if (calls_are_forbidden.load(relaxed)) forbidden_calls.fetch_add(1, relaxed);
+}
+
+// The receive for beats is the only one of 8 bytes with any source and tag 0. If it fails, so does
+// the next one, as if MPI received nothing any longer. The receive that is posted stays.
+atomic<MPI_Request*> of_beats{nullptr};
+atomic<bool> beats_fail{false};
+bool fails(MPI_Request* request) noexcept {
+    if (!beats_fail.load(relaxed) || request != of_beats.load(relaxed)) return false;
+    *request = MPI_REQUEST_NULL;
+    return true;
+}
+
+}  // namespace
+
+extern "C" {
+
+int MPI_Irecv(void* into, int count, MPI_Datatype type, int from, int tag, MPI_Comm over,
+              MPI_Request* made) {
+    see();
+    if (count == 8 && type == MPI_BYTE && from == MPI_ANY_SOURCE && tag == 0)
+        of_beats.store(made, relaxed);
+    if (fails(made)) return MPI_ERR_OTHER;
+    return PMPI_Irecv(into, count, type, from, tag, over, made);
+}
+int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
+    see();
+    if (fails(request)) {
+        *done = 1;
+        return MPI_ERR_OTHER;
+    }
+    return PMPI_Test(request, done, status);
+}
+int MPI_Comm_dup(MPI_Comm from, MPI_Comm* made) {
+    see();
+    say_duplicating(inside);
+    const int returned = PMPI_Comm_dup(from, made);
+    say_duplicating(has_returned);
+    return returned;
+}
+int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
+              MPI_Request* made) {
+    see();
+    return PMPI_Isend(from, count, type, to, tag, over, made);
+}
+int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+    see();
+    return PMPI_Testsome(count, requests, done, indices, statuses);
+}
+int MPI_Testall(int count, MPI_Request* requests, int* done, MPI_Status* statuses) {
+    see();
+    return PMPI_Testall(count, requests, done, statuses);
+}
+int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+    see();
+    return PMPI_Wait(request, status);
+}
+int MPI_Cancel(MPI_Request* request) {
+    see();
+    return PMPI_Cancel(request);
+}
+int MPI_Iprobe(int from, int tag, MPI_Comm over, int* found, MPI_Status* status) {
+    see();
+    return PMPI_Iprobe(from, tag, over, found, status);
+}
+int MPI_Ibarrier(MPI_Comm over, MPI_Request* made) {
+    see();
+    return PMPI_Ibarrier(over, made);
+}
+int MPI_Iallreduce(const void* from, void* into, int count, MPI_Datatype type, MPI_Op op,
+                   MPI_Comm over, MPI_Request* made) {
+    see();
+    return PMPI_Iallreduce(from, into, count, type, op, over, made);
+}
+int MPI_Comm_free(MPI_Comm* over) {
+    see();
+    return PMPI_Comm_free(over);
+}
+int MPI_Comm_rank(MPI_Comm over, int* rank) {
+    see();
+    return PMPI_Comm_rank(over, rank);
+}
+int MPI_Win_sync(MPI_Win over) {
+    see();
+    return PMPI_Win_sync(over);
+}
+int MPI_Win_flush(int rank, MPI_Win over) {
+    see();
+    return PMPI_Win_flush(rank, over);
+}
+int MPI_Win_unlock_all(MPI_Win over) {
+    see();
+    return PMPI_Win_unlock_all(over);
+}
+int MPI_Win_free(MPI_Win* over) {
+    see();
+    return PMPI_Win_free(over);
+}
+int MPI_Finalize() {
+    see();
+    return PMPI_Finalize();
+}
+
+}  // extern "C"
+
+namespace {
+
+mpi::environment_options watched() {
+    mpi::environment_options options;
+    options.failure_timeout = std::chrono::milliseconds(600);
+    return options;
+}
+
+void expect_each_kind_fails(const mpi::environment& environment, const mpi::communicator& over) {
+    EXPECT_GE(environment.failed_rank(), 0);
+    std::array<int, 1> one{1}, other{};
+    std::vector<int> any;
+    std::error_code error;
+    mpi::send(over, one, {0, 1}, block[error]);
+    EXPECT_EQ(error, mpi::errc::process_failed);
+    mpi::receive(over, one, {0, 1}, block[error]);
+    EXPECT_EQ(error, mpi::errc::process_failed);
+    mpi::receive_all(over, any, {mpi::any_source, 1}, block[error]);
+    EXPECT_EQ(error, mpi::errc::process_failed);
+    mpi::probe<int>(over, {mpi::any_source, 1}, block[error]);
+    EXPECT_EQ(error, mpi::errc::process_failed);
+    mpi::all_reduce(over, one, other, mpi::reduction::sum, block[error]);
+    EXPECT_EQ(error, mpi::errc::process_failed);
+    EXPECT_THROW((void)over.duplicate(), std::system_error);
+    EXPECT_THROW(mpi::window<int>(over, 1), std::system_error);
+}
+
+int add_one(int i) {
+    return i + 1;
+}
+
+// Tells the victim that this process is in MPI_Comm_dup, and duplicates.
+void is_held(const mpi::communicator& world) {
+    const std::jthread teller([over = world.native_handle(), victim = world.size() - 1] {
+        wait_while_duplicating_is(0);
+        const int yes = 1;
+        ::PMPI_Send(&yes, 1, MPI_INT, victim, 2, over);
+    });
+    EXPECT_THROW((void)world.duplicate(), std::system_error);
+    if (duplicating.load(relaxed) == 0) say_duplicating(is_over);  // a false alarm came first
+}
+
+// Stands still until rank 0 lets it go on. Then it makes the call that holds the others.
+void stands_still(const mpi::communicator& world) {
+    std::error_code error;
+    std::array<int, 1> yes{};
+    for (int n = 1; n != world.size(); ++n) mpi::receive(world, yes, {mpi::any_source, 2}, block);
+    ::kill(::getpid(), SIGSTOP);
+    mpi::receive(world, yes, {mpi::any_source, 3}, block[error]);
+    EXPECT_EQ(error, mpi::errc::process_failed) << error.message();
+    std::thread([over = world.native_handle()] {
+        MPI_Comm made = MPI_COMM_NULL;
+        ::PMPI_Comm_dup(over, &made);
+        say_duplicating(has_returned);
+    }).detach();
+}
+
+// The watch of each survivor takes the place of the environment's thread, which is in MPI_Comm_dup
+// and returns from there later.
+TEST(mpi_all_survive, nothing_calls_mpi_after_a_takeover_also_if_the_held_call_returns) {
+    {
+        mpi::environment environment(watched());
+        const mpi::communicator& world = environment.world();
+        const mpi::communicator same = world.duplicate();
+        mpi::window<int> window(world, 1);
+        mpi::remote_functions<&add_one> functions(world);
+        duplicating.store(0, relaxed);  // no thread makes the call now
+        const int victim = world.size() - 1;
+        std::array<int, 1> process{::getpid()};
+        mpi::broadcast(world, process, victim, block);
+        if (world.rank() == victim) {
+            stands_still(world);
+        } else {
+            is_held(world);
+        }
+        calls_are_forbidden.store(true, relaxed);
+        if (world.rank() == 0) ::kill(process[0], SIGCONT);
+        wait_while_duplicating_is(inside);
+        expect_each_kind_fails(environment, world);
+        expect_each_kind_fails(environment, same);
+        std::array<int, 1> one{1};
+        std::error_code error;
+        mpi::put(window, one, 0, 0, block[error]);
+        EXPECT_EQ(error, mpi::errc::process_failed);
+        for (int n = 0; n != 1000; ++n) std::this_thread::yield();  // the thread that has returned
+    }
+    EXPECT_EQ(forbidden_calls.load(relaxed), 0);
+}
+
+TEST(mpi_all_survive, a_beat_that_cannot_be_received_is_a_failure_of_its_sender) {
+    mpi::environment environment(watched());
+    const mpi::communicator& world = environment.world();
+    mpi::barrier(world, block);
+    if (world.rank() == 0) beats_fail.store(true, relaxed);
+    // The first error may be one of MPI's own, if another rank has ended before.
+    std::error_code error;
+    while (error != mpi::errc::process_failed) mpi::barrier(world, block[error]);
+    expect_each_kind_fails(environment, world);
+    if (world.rank() == 0) {
+        EXPECT_EQ(environment.failed_rank(), world.size() - 1);
+    }
+}
+
+}  // namespace
