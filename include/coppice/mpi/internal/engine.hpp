@@ -153,6 +153,7 @@ private:
     static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the two below
     static constexpr std::int64_t doze_min = 10'000;
     static constexpr std::int64_t doze_max = 1'000'000;
+    static constexpr int turns_of_span = 16;  // that spin without a look at the clock
     static constexpr int starts_max = 64;  // that complete in place, in one turn
 
     void serve() noexcept;
@@ -164,11 +165,13 @@ private:
     void end_watch() noexcept;
     bool turn() noexcept;
     bool test() noexcept;
+    std::size_t test_some(ended_requests& ended) noexcept;
+    std::size_t test_each(ended_requests& ended) noexcept;
     bool look() noexcept;
     void note(std::size_t at, const MPI_Status& status, int error, ended_requests& ended) noexcept;
     void compact() noexcept;
     void expire() noexcept;
-    void rest(std::int64_t now) noexcept;
+    void rest() noexcept;
     void sleep_until(std::int64_t nanoseconds) noexcept;
     bool is_idle() const noexcept {
         return handles_.empty() && polled_.empty() && (windows_ == 0 || failed_);
@@ -188,7 +191,10 @@ private:
     std::vector<MPI_Status> statuses_;
     std::vector<request*> polled_;
     time_point earliest_ = time_point::max();
-    std::int64_t idle_since_ = 0;
+    int idle_turns_ = 0;           // of this span
+    std::int64_t span_began_ = 0;  // in nanoseconds, as the three below
+    std::int64_t shortest_ = 0;    // span since idle_since_
+    std::int64_t idle_since_ = 0;  // 0: not looked at yet
     std::int64_t doze_ = doze_min;
     int starts_left_ = starts_max;
     int windows_ = 0;
