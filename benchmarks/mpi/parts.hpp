@@ -24,6 +24,13 @@ inline void run_on_environment(coppice::task<> work) {
     coppice::this_thread::sync_wait(scope.join());
 }
 
+// Prints a figure, and writes it for --json.
+inline void print(const bench::options& o, const bench::record& r) {
+    std::printf("  %-34s %14.2f  (%.2f to %.2f)\n", r.rival.c_str(), r.value, r.low, r.high);
+    std::fflush(stdout);
+    bench::write(o, r);
+}
+
 // Each returns the exit status of the process. The figures are those of rank 0.
 int run_ping_pong(const coppice::mpi::communicator& world, const bench::options& o);
 

@@ -142,29 +142,16 @@ void engine::work() noexcept {
     }
 }
 
-// Something is outstanding, and nothing has ended in this turn. The clock and the yield take longer
-// than a turn, so that most turns do without them: an answer often comes within a microsecond.
-//
-// MPI moves a large message piece by piece, and only while it is called. It does not tell of that.
-// But turns that move something take longer than the shortest ones, and then there is no rest.
+// Something is outstanding, and nothing has ended in this turn. Most answers come within a
+// microsecond, and the clock and the yield take longer than a turn. So they are left out of most.
 void engine::rest() noexcept {
     const bool has_slept = doze_ != doze_min;
     if (++idle_turns_ < (has_slept ? 1 : turns_of_span)) return;
     idle_turns_ = 0;
     const std::int64_t now = count_of(monotonic_clock().now());
-    if (idle_since_ == 0) {
+    if (idle_since_ == 0 || moves_data(now - span_began_, has_slept)) {
         idle_since_ = now;
-        shortest_ = spin_time;
         doze_ = doze_min;
-    } else {
-        // The first turn after a sleep finds cold caches.
-        const std::int64_t took = now - span_began_;
-        const std::int64_t more = has_slept ? 20'000 : 1'000 + shortest_ / 2;
-        if (took > shortest_ + more) {
-            idle_since_ = now;
-            doze_ = doze_min;
-        }
-        if (!has_slept) shortest_ = std::min(shortest_, took);
     }
     if (now - idle_since_ < spin_time) {
         ::sched_yield();  // another process of the job may share the core
@@ -173,6 +160,22 @@ void engine::rest() noexcept {
         doze_ = std::min(2 * doze_, doze_max);
     }
     span_began_ = count_of(monotonic_clock().now());
+}
+
+// MPI moves a large message piece by piece, and only while it is called. It does not tell of that,
+// but turns that move data take longer than the shortest. Returns true if this span did. A wrong
+// answer costs a sleep or a spin. The shortest grows at each, so that it is not wrong for long if
+// all turns have become longer, for example because more requests wait.
+bool engine::moves_data(std::int64_t took, bool has_slept) noexcept {
+    // The first turn after a sleep finds cold caches.
+    const std::int64_t more = has_slept ? 20'000 : 1'000 + shortest_ / 2;
+    const bool is_long = took > shortest_ + more;
+    if (is_long) {
+        shortest_ += shortest_ / 16 + 1;
+    } else if (!has_slept) {
+        shortest_ = std::min(shortest_, took);
+    }
+    return is_long;
 }
 
 void engine::sleep_until(std::int64_t nanoseconds) noexcept {
@@ -235,9 +238,7 @@ void engine::expire() noexcept {
 }
 
 // Grows by doubling, so that a program of a steady number of requests does not allocate.
-bool engine::reserve() noexcept {
-    const std::size_t wanted = slots_.size() + polled_.size() + 2;
-    if (wanted <= polled_.capacity()) return true;
+bool engine::grow(std::size_t wanted) noexcept {
     const std::size_t capacity = std::max<std::size_t>(64, 2 * wanted);
     try {
         handles_.reserve(capacity);
