@@ -33,5 +33,8 @@ inline void print(const bench::options& o, const bench::record& r) {
 
 // Each returns the exit status of the process. The figures are those of rank 0.
 int run_ping_pong(const coppice::mpi::communicator& world, const bench::options& o);
+int run_halo(const coppice::mpi::communicator& world, const bench::options& o);
+int run_sort(const coppice::mpi::communicator& world, const bench::options& o);
+int run_search(const coppice::mpi::communicator& world, const bench::options& o);
 
 }  // namespace bench_mpi

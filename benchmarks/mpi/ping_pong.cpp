@@ -34,8 +34,8 @@ void receive_raw(const mpi::communicator& world, message& m, int from) {
                 &request);
     wait_by_tests(request);
 }
-// A way to play, which writes how long a round trip took. The first ones bring the threads to speed,
-// and are not counted.
+// A way to play, which writes how long a round trip took. The first ones bring the threads to
+// speed, and are not counted.
 constexpr std::size_t warm_up = 3;
 struct round_trips {
     std::size_t count;
@@ -73,10 +73,8 @@ struct player {
 };
 constexpr player players[] = {
     {"raw MPI", &play_raw},
-    {"coppice, on its thread",
-     [](const mpi::communicator& world, message& m, round_trips& r) {
-         run_on_environment(play(world, m, r));
-     }},
+    {"coppice, on its thread", [](const mpi::communicator& world, message& m,
+                                  round_trips& r) { run_on_environment(play(world, m, r)); }},
     {"coppice, in sync_wait",
      [](const mpi::communicator& world, message& m, round_trips& r) {
          coppice::this_thread::sync_wait(play(world, m, r));
