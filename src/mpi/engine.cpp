@@ -129,6 +129,7 @@ void engine::work() noexcept {
         if (turn()) {
             idle_since_ = 0;
             idle_turns_ = 0;
+            doze_ = doze_min;
             continue;
         }
         if (!is_idle()) {

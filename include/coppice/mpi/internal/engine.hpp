@@ -6,7 +6,8 @@
 //
 //   turn     runs what was posted, tests the array, looks for messages that a probe waits for,
 //            ends what has passed its deadline
-//   spin     after a turn in which nothing ended, yields and goes on, for spin_time
+//   spin     after a turn in which nothing ended, goes on, for spin_time; reads the clock and
+//            yields only once in turns_of_span turns; the time begins again if MPI moves data
 //   doze     then sleeps between turns, from doze_min up to doze_max; a post wakes it
 //   sleep    without anything outstanding, sleeps until a post
 //
