@@ -30,7 +30,7 @@ from report_tables import LEVEL, figure_of, number, worse_by
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RIVAL_PACKAGES = ["libtbb-dev", "libomp-19-dev", "libboost1.81-dev", "libconcurrentqueue-dev",
                   "libasio-dev", "libhttp-parser-dev", "nginx-light", "wrk", "g++-12", "libgomp1",
-                  "libssl3", "nghttp2-client"]
+                  "libssl3", "nghttp2-client", "libopenmpi3"]
 
 
 # ---- The history: one line per run of a benchmark program ----------------------------------------

@@ -128,29 +128,55 @@ void engine::work() noexcept {
     while (true) {
         if (turn()) {
             idle_since_ = 0;
+            idle_turns_ = 0;
             doze_ = doze_min;
             continue;
         }
         if (!is_idle()) {
-            rest(count_of(monotonic_clock().now()));
+            rest();
         } else if (!ending_) {
             sleep_until(count_of(time_point::max()));
         } else if (!mail_.has_mail()) {
             if (watch_ == nullptr || failed_ || watch_->have_all_come()) return;
-            rest(count_of(monotonic_clock().now()));
+            rest();
         }
     }
 }
 
-// Something is outstanding, and nothing has happened in this turn.
-void engine::rest(std::int64_t now) noexcept {
-    if (idle_since_ == 0) idle_since_ = now;
+// Something is outstanding, and nothing has ended in this turn. Most answers come within a
+// microsecond, and the clock and the yield take longer than a turn. So they are left out of most.
+void engine::rest() noexcept {
+    const bool has_slept = doze_ != doze_min;
+    if (++idle_turns_ < (has_slept ? 1 : turns_of_span)) return;
+    idle_turns_ = 0;
+    const std::int64_t now = count_of(monotonic_clock().now());
+    if (idle_since_ == 0 || moves_data(now - span_began_, has_slept)) {
+        idle_since_ = now;
+        doze_ = doze_min;
+    }
     if (now - idle_since_ < spin_time) {
         ::sched_yield();  // another process of the job may share the core
-        return;
+    } else {
+        sleep_until(std::min(now + doze_, count_of(earliest_)));
+        doze_ = std::min(2 * doze_, doze_max);
     }
-    sleep_until(std::min(now + doze_, count_of(earliest_)));
-    doze_ = std::min(2 * doze_, doze_max);
+    span_began_ = count_of(monotonic_clock().now());
+}
+
+// MPI moves a large message piece by piece, and only while it is called. It does not tell of that,
+// but turns that move data take longer than the shortest. Returns true if this span did. A wrong
+// answer costs a sleep or a spin. The shortest grows at each, so that it is not wrong for long if
+// all turns have become longer, for example because more requests wait.
+bool engine::moves_data(std::int64_t took, bool has_slept) noexcept {
+    // The first turn after a sleep finds cold caches.
+    const std::int64_t more = has_slept ? 20'000 : 1'000 + shortest_ / 2;
+    const bool is_long = took > shortest_ + more;
+    if (is_long) {
+        shortest_ += shortest_ / 16 + 1;
+    } else if (!has_slept) {
+        shortest_ = std::min(shortest_, took);
+    }
+    return is_long;
 }
 
 void engine::sleep_until(std::int64_t nanoseconds) noexcept {
@@ -213,9 +239,7 @@ void engine::expire() noexcept {
 }
 
 // Grows by doubling, so that a program of a steady number of requests does not allocate.
-bool engine::reserve() noexcept {
-    const std::size_t wanted = slots_.size() + polled_.size() + 2;
-    if (wanted <= polled_.capacity()) return true;
+bool engine::grow(std::size_t wanted) noexcept {
     const std::size_t capacity = std::max<std::size_t>(64, 2 * wanted);
     try {
         handles_.reserve(capacity);
@@ -281,26 +305,39 @@ bool engine::test() noexcept {
         return false;
     }
     ended_requests ended;
+    const std::size_t noted = handles_.size() == 1 ? test_each(ended) : test_some(ended);
+    if (noted == 0) return false;
+    compact();
+    return ended.complete();
+}
+
+// Both return how many handles have ended.
+std::size_t engine::test_some(ended_requests& ended) noexcept {
     int done = 0;
     const int returned = ::MPI_Testsome(static_cast<int>(handles_.size()), handles_.data(), &done,
                                         indices_.data(), statuses_.data());
-    if (returned == MPI_SUCCESS || returned == MPI_ERR_IN_STATUS) {
-        if (done <= 0) return false;  // none, or MPI_UNDEFINED
-        for (int i = 0; i != done; ++i) {
-            const MPI_Status& status = statuses_[static_cast<std::size_t>(i)];
-            const int error = returned == MPI_SUCCESS ? MPI_SUCCESS : status.MPI_ERROR;
-            note(static_cast<std::size_t>(indices_[static_cast<std::size_t>(i)]), status, error,
-                 ended);
-        }
-    } else {  // the implementation does not say which request has failed
-        for (std::size_t at = 0; at != handles_.size(); ++at) {
-            int over = 0;
-            const int error = ::MPI_Test(&handles_[at], &over, statuses_.data());
-            if (error != MPI_SUCCESS || over != 0) note(at, statuses_.front(), error, ended);
-        }
+    // otherwise the implementation does not say which request has failed
+    if (returned != MPI_SUCCESS && returned != MPI_ERR_IN_STATUS) return test_each(ended);
+    if (done <= 0) return 0;  // none, or MPI_UNDEFINED
+    const auto noted = static_cast<std::size_t>(done);
+    for (std::size_t i = 0; i != noted; ++i) {
+        const int error = returned == MPI_SUCCESS ? MPI_SUCCESS : statuses_[i].MPI_ERROR;
+        note(static_cast<std::size_t>(indices_[i]), statuses_[i], error, ended);
     }
-    compact();
-    return ended.complete();
+    return noted;
+}
+
+// For one handle it takes less time than the call for many.
+std::size_t engine::test_each(ended_requests& ended) noexcept {
+    std::size_t noted = 0;
+    for (std::size_t at = 0; at != handles_.size(); ++at) {
+        int over = 0;
+        const int error = ::MPI_Test(&handles_[at], &over, statuses_.data());
+        if (error == MPI_SUCCESS && over == 0) continue;
+        note(at, statuses_.front(), error, ended);
+        ++noted;
+    }
+    return noted;
 }
 
 void engine::compact() noexcept {

@@ -10,9 +10,9 @@
 namespace coppice::mpi::internal {
 
 MPI_Datatype type_of(element type) noexcept {
-    const MPI_Datatype types[] = {MPI_BYTE,     MPI_INT8_T,  MPI_INT16_T,  MPI_INT32_T,
-                                  MPI_INT64_T,  MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T,
-                                  MPI_UINT64_T, MPI_FLOAT,   MPI_DOUBLE,   MPI_LONG_DOUBLE};
+    static const MPI_Datatype types[] = {MPI_BYTE,     MPI_INT8_T,  MPI_INT16_T,  MPI_INT32_T,
+                                         MPI_INT64_T,  MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T,
+                                         MPI_UINT64_T, MPI_FLOAT,   MPI_DOUBLE,   MPI_LONG_DOUBLE};
     return types[static_cast<int>(type)];
 }
 

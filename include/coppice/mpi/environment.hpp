@@ -20,8 +20,8 @@ struct environment_options {
 //
 // Operations complete on the environment's thread. Code that continues there should be short, since
 // no other operation completes meanwhile: a task of a pool or a loop goes back to that by itself.
-// The thread spins for 0.1 ms while operations wait, then sleeps for up to 1 ms between looks, and
-// sleeps without a limit if none waits.
+// The thread spins while operations wait, until MPI has moved nothing for 0.1 ms. Then it sleeps
+// for up to 1 ms between looks, and without a limit if none waits.
 //
 // With a failure timeout, each process sends a small message to the next one four times in that
 // time. A process that is not heard for so long has died, stands still, or is much too slow: MPI

@@ -8,6 +8,7 @@
 #include <coppice/exec/write_env.hpp>
 #include <coppice/mpi/internal/share.hpp>
 #include <coppice/mpi/varying.hpp>
+#include <coppice/parallel/merge.hpp>
 #include <coppice/parallel/sort.hpp>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace coppice::mpi {
@@ -83,6 +85,28 @@ partition split_by_samples(std::span<const T> sorted, int rank, int size,
     return partition(counts);
 }
 
+// Merges sorted runs, which lie one after the other, until there is one. `ends` says where each
+// ends. Writes to `spare` in turn. If this throws, `objects` still has all objects.
+template <class T, class Less>
+void merge_runs(std::vector<T>& objects, std::vector<T>& spare, std::vector<std::size_t> ends,
+                Less& less) {
+    spare.resize(objects.size());
+    while (ends.size() > 1) {
+        std::size_t begin = 0, runs = 0;
+        for (std::size_t n = 0; n < ends.size(); n += 2) {
+            const std::size_t end = ends[std::min(n + 1, ends.size() - 1)];
+            const std::span<const T> first = std::span(objects).subspan(begin, ends[n] - begin);
+            const std::span<const T> second = std::span(objects).subspan(ends[n], end - ends[n]);
+            parallel::merge(first.begin(), first.end(), second.begin(), second.end(),
+                            spare.data() + begin, std::ref(less));
+            begin = end;
+            ends[runs++] = end;
+        }
+        ends.resize(runs);
+        objects.swap(spare);
+    }
+}
+
 template <class T, class Less>
 task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
     const int rank = over.rank(), size = over.size();
@@ -108,8 +132,13 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
     parted<T> got;
     co_await all_to_all_v(over, objects, to, got);
     objects.swap(got.objects);
-    failure = co_await on_default_pool(
-        [mine, comparing] { parallel::sort(mine->begin(), mine->end(), std::ref(*comparing)); });
+    parted<T>* const runs = &got;
+    failure = co_await on_default_pool([mine, comparing, runs, size] {
+        std::vector<std::size_t> ends;
+        for (int n = 0; n != size; ++n)
+            ends.push_back(runs->parts.offset(n) + runs->parts.count(n));
+        merge_runs<T>(*mine, runs->objects, std::move(ends), *comparing);
+    });
     co_await agree(over, std::move(failure));
 }
 

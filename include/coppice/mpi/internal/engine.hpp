@@ -6,7 +6,8 @@
 //
 //   turn     runs what was posted, tests the array, looks for messages that a probe waits for,
 //            ends what has passed its deadline
-//   spin     after a turn in which nothing ended, yields and goes on, for spin_time
+//   spin     after a turn in which nothing ended, goes on, for spin_time; reads the clock and
+//            yields only once in turns_of_span turns; the time begins again if MPI moves data
 //   doze     then sleeps between turns, from doze_min up to doze_max; a post wakes it
 //   sleep    without anything outstanding, sleeps until a post
 //
@@ -103,7 +104,10 @@ public:
     }
     lent_memory& lent() noexcept { return *lent_; }
     // Make sure that two handles can be added; false: no memory.
-    bool reserve() noexcept;
+    bool reserve() noexcept {
+        const std::size_t wanted = slots_.size() + polled_.size() + 2;
+        return wanted <= polled_.capacity() || grow(wanted);
+    }
     // Adds a handle of the request that has not completed.
     void add(request& owner, int which, MPI_Request handle) noexcept;
     // Tries the request's start again in every turn.
@@ -153,7 +157,8 @@ private:
     static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the two below
     static constexpr std::int64_t doze_min = 10'000;
     static constexpr std::int64_t doze_max = 1'000'000;
-    static constexpr int starts_max = 64;  // that complete in place, in one turn
+    static constexpr int turns_of_span = 16;  // that spin without a look at the clock
+    static constexpr int starts_max = 64;     // that complete in place, in one turn
 
     void serve() noexcept;
     bool initialize() noexcept;
@@ -164,11 +169,15 @@ private:
     void end_watch() noexcept;
     bool turn() noexcept;
     bool test() noexcept;
+    std::size_t test_some(ended_requests& ended) noexcept;
+    std::size_t test_each(ended_requests& ended) noexcept;
     bool look() noexcept;
     void note(std::size_t at, const MPI_Status& status, int error, ended_requests& ended) noexcept;
     void compact() noexcept;
     void expire() noexcept;
-    void rest(std::int64_t now) noexcept;
+    bool grow(std::size_t wanted) noexcept;
+    void rest() noexcept;
+    bool moves_data(std::int64_t took, bool has_slept) noexcept;
     void sleep_until(std::int64_t nanoseconds) noexcept;
     bool is_idle() const noexcept {
         return handles_.empty() && polled_.empty() && (windows_ == 0 || failed_);
@@ -188,7 +197,10 @@ private:
     std::vector<MPI_Status> statuses_;
     std::vector<request*> polled_;
     time_point earliest_ = time_point::max();
-    std::int64_t idle_since_ = 0;
+    int idle_turns_ = 0;                 // of this span
+    std::int64_t span_began_ = 0;        // in nanoseconds, as the three below
+    std::int64_t shortest_ = spin_time;  // span that moved no data
+    std::int64_t idle_since_ = 0;        // 0: the clock was not read yet
     std::int64_t doze_ = doze_min;
     int starts_left_ = starts_max;
     int windows_ = 0;
