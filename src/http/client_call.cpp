@@ -117,6 +117,7 @@ task<> client_call::ask() {
     while (!stopped_) {
         // The closed connection is destroyed first, since the host's limit counts its place.
         connection_ = nullptr;
+        unlimit();  // the wait for a place or a stream has no limit of its own
         if (multiplexes()) co_await join();
         if (connection_ == nullptr && client_.hosts != nullptr && host_ == nullptr) {
             co_await admit();
@@ -124,6 +125,7 @@ task<> client_call::ask() {
         }
         if (connection_ == nullptr) connection_ = client_.take(target(), which);
         const bool kept = !connection_->fresh;
+        if (kept && deciding_ != nullptr) std::exchange(deciding_, nullptr)->speak_http1();
         const bool answered = co_await attempt(kept && again, refusable);
         if (answered) co_return;
         if (connection_->stream != nullptr && connection_->stream->is_unprocessed()) {

@@ -231,7 +231,7 @@ void client_session::went(int result) noexcept {
 // Called last: looks what the session waits for now, and ends it if that is nothing.
 void client_session::settle() noexcept {
     if (engine_ != nullptr) {
-        const bool done = owned_ == 0 && !is_usable();
+        const bool done = owned_ == 0 && (!is_usable() || is_wanted());
         const bool finished = engine_->is_finished() && !output_.pending;
         if (is_broken_ || finished || done) leave_now();
     }
@@ -261,7 +261,7 @@ void client_session::rest() noexcept {
     }
     if (idle && std::exchange(was_idle_, true)) return;
     was_idle_ = idle;
-    if (idle) origin_->all->note_idle();
+    if (idle) origin_->all->client.close_surplus();
 }
 
 void client_session::leave() noexcept {

@@ -37,11 +37,14 @@ public:
     // Returns true if it takes another request: now, or when one of its streams has ended.
     bool is_usable() const noexcept;
     bool has_room() const noexcept;
+    // Returns true if a call waits for its place: it then ends when its streams have.
+    bool is_wanted() const noexcept { return host != nullptr && !host->waiting.empty(); }
     // Returns a connection that is a stream of this one. Errors: std::bad_alloc.
     std::unique_ptr<client_connection> open(const client_target& target);
     // Reads what has come while nothing was waited for.
     void look() noexcept;
     bool is_idle() const noexcept { return streams_.empty(); }
+    bool is_kept() const noexcept { return is_idle() && !is_ending_; }
     // Takes no further request, and ends when its streams have.
     void end_use() noexcept;
     // Ends now. The server hears of it if it listens; streams that are open are cut off.
