@@ -138,7 +138,8 @@ task<> client_call::ask() {
     fail(std::make_error_code(std::errc::operation_canceled), "http request");
 }
 
-// Gives false if the kept connection turned out to be closed, and the request may be sent again.
+// Gives false if the request may be sent again: the kept connection turned out to be closed, or the
+// server says that it has not acted on the request.
 task<bool> client_call::attempt(bool may_fail, bool may_be_refused) {
     if (connection_->fresh) co_await connect();
     const bool answered = co_await exchange();
@@ -146,8 +147,9 @@ task<bool> client_call::attempt(bool may_fail, bool may_be_refused) {
         const bool ends = late_ || stopped();
         const client_stream* const stream = connection_->stream.get();
         const bool refused = stream != nullptr && stream->is_unprocessed();
-        if ((refused ? may_be_refused : may_fail) && !ends && !heard_) co_return false;
-        lost_ = !ends && !heard_;
+        const bool closed = stream == nullptr || stream->was_closed_unheard();
+        if ((refused ? may_be_refused : may_fail && closed) && !ends && !heard_) co_return false;
+        lost_ = !ends && !heard_ && (stream == nullptr || !stream->failure());
         fail(loss(), "http request: no answer arrived");
     }
     // The server has answered with a success, but does not take the body.

@@ -90,6 +90,13 @@ void client_origin::left(const client_session& s) noexcept {
     grant();
 }
 
+// A session without a stream receives only while a call waits here.
+void client_origin::note_waiting() noexcept {
+    for (client_session* const s : sessions) {
+        if (s->is_idle()) s->run_later();
+    }
+}
+
 client_origins::~client_origins() {
     for (const auto& o : each) {
         while (!o->sessions.empty()) o->sessions.back()->leave();
@@ -180,8 +187,11 @@ task<> client_call::join() {
     state_ = state::queued;
     client_joiner self(*this);
     origin.waiting.push_back(self);
+    origin.note_waiting();
     const scope_exit leave([&] {
-        if (self.linked()) origin.waiting.erase(self);
+        if (!self.linked()) return;
+        origin.waiting.erase(self);
+        origin.note_waiting();
     });
     const auto for_ever = [](io::context& loop) -> task<> {
         co_await loop.get_scheduler().schedule_after(duration::max());

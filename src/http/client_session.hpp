@@ -1,8 +1,9 @@
 // client_session: a client's connection that carries many requests, over a client_multiplexer.
 #pragma once
 // It has the socket, and the link if that is encrypted, from the moment both sides have agreed. It
-// receives while it has a stream. Without one it waits for nothing, so that a kept connection does
-// not keep its loop running; what the server has sent meanwhile is read before the next request.
+// receives while it has a stream, or a call waits for one. Otherwise it waits for nothing, so that
+// a kept connection does not keep its loop running; what the server has sent meanwhile is read
+// before the next request.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/intrusive.hpp>
@@ -93,6 +94,7 @@ private:
     void run() noexcept;
     void pump_streams() noexcept;
     bool flush() noexcept;
+    bool is_awaited() const noexcept;
     bool start(own_operation& op) noexcept;
     void cancel(own_operation& op) noexcept;
     void came(int result) noexcept;
@@ -121,8 +123,9 @@ private:
     std::uint64_t heard_ = 0;  // receives that have brought something
     unsigned depth_ = 0;       // calls of run() that are under way
     bool is_ending_ = false;   // it takes no further request
+    bool is_deaf_ = false;     // the server takes nothing further
     bool is_broken_ = false;   // the connection must end
-    bool was_idle_ = false;    // at the end of the turn before
+    bool was_idle_ = false;    // not awaited, at the end of the turn before
 };
 
 }  // namespace coppice::http

@@ -180,6 +180,10 @@ void client_stream::note_timeout() noexcept {
     if (begun_ == session_.heard()) session_.end_use();
 }
 
+bool client_stream::was_closed_unheard() const noexcept {
+    return begun_ != 0 && begun_ == session_.heard();
+}
+
 void client_stream::owner_is_gone() noexcept {
     // A connection that takes nothing, and on which nothing comes, is not used further.
     if (!is_ended_ && begun_ == session_.heard() && session_.is_sending()) session_.end_use();
