@@ -55,6 +55,7 @@ public:
     io::context& loop() noexcept { return loop_; }
     bool is_secure() const noexcept { return link_ != nullptr; }
     std::uint64_t heard() const noexcept { return heard_; }
+    bool has_left() const noexcept { return engine_ == nullptr; }
     std::int32_t request(client_stream& s, std::string_view head, bool ended) noexcept;
     void wake(std::int32_t number) noexcept;
     void consumed(std::int32_t number, std::size_t bytes) noexcept;
