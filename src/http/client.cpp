@@ -12,6 +12,7 @@
 
 #include "client_connection.hpp"
 #include "client_origins.hpp"
+#include "client_session.hpp"
 #include "options.hpp"
 
 namespace coppice::http {
@@ -57,13 +58,23 @@ std::unique_ptr<client_connection> client_core::take(const client_target& target
 }
 
 void client_core::keep(std::unique_ptr<client_connection> used) noexcept {
-    if (options.idle_connections_max == 0) return;
-    if (idle_.size() == options.idle_connections_max) idle_.erase(idle_.begin());
     used->used = loop.now();
     used->fresh = false;
     try {
         idle_.push_back(std::move(used));
     } catch (const std::bad_alloc&) {  // the connection is closed
+    }
+    close_surplus();
+}
+
+void client_core::close_surplus() noexcept {
+    while (idle_connections() > options.idle_connections_max) {
+        client_session* const s = origins != nullptr ? origins->oldest_kept() : nullptr;
+        if (s == nullptr || (!idle_.empty() && idle_.front()->used <= s->used)) {
+            idle_.erase(idle_.begin());
+        } else {
+            s->end_use();
+        }
     }
 }
 
@@ -94,7 +105,7 @@ std::shared_ptr<const io::secure_session> client_core::take_session(std::string_
 }
 
 std::size_t client_core::idle_connections() const noexcept {
-    return idle_.size() + (origins != nullptr ? origins->idle() : 0);
+    return idle_.size() + (origins != nullptr ? origins->kept() : 0);
 }
 
 void client_core::close_idle() noexcept {

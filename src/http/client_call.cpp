@@ -117,6 +117,7 @@ task<> client_call::ask() {
     while (!stopped_) {
         // The closed connection is destroyed first, since the host's limit counts its place.
         connection_ = nullptr;
+        unlimit();  // the wait for a place or a stream has no limit of its own
         if (multiplexes()) co_await join();
         if (connection_ == nullptr && client_.hosts != nullptr && host_ == nullptr) {
             co_await admit();
@@ -124,6 +125,7 @@ task<> client_call::ask() {
         }
         if (connection_ == nullptr) connection_ = client_.take(target(), which);
         const bool kept = !connection_->fresh;
+        if (kept && deciding_ != nullptr) std::exchange(deciding_, nullptr)->speak_http1();
         const bool answered = co_await attempt(kept && again, refusable);
         if (answered) co_return;
         if (connection_->stream != nullptr && connection_->stream->is_unprocessed()) {
@@ -136,7 +138,8 @@ task<> client_call::ask() {
     fail(std::make_error_code(std::errc::operation_canceled), "http request");
 }
 
-// Gives false if the kept connection turned out to be closed, and the request may be sent again.
+// Gives false if the request may be sent again: the kept connection turned out to be closed, or the
+// server says that it has not acted on the request.
 task<bool> client_call::attempt(bool may_fail, bool may_be_refused) {
     if (connection_->fresh) co_await connect();
     const bool answered = co_await exchange();
@@ -144,8 +147,9 @@ task<bool> client_call::attempt(bool may_fail, bool may_be_refused) {
         const bool ends = late_ || stopped();
         const client_stream* const stream = connection_->stream.get();
         const bool refused = stream != nullptr && stream->is_unprocessed();
-        if ((refused ? may_be_refused : may_fail) && !ends && !heard_) co_return false;
-        lost_ = !ends && !heard_;
+        const bool closed = stream == nullptr || stream->was_closed_unheard();
+        if ((refused ? may_be_refused : may_fail && closed) && !ends && !heard_) co_return false;
+        lost_ = !ends && !heard_ && (stream == nullptr || !stream->failure());
         fail(loss(), "http request: no answer arrived");
     }
     // The server has answered with a success, but does not take the body.

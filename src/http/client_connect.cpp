@@ -34,7 +34,7 @@ task<> client_call::connect() {
         }
         fail(ec, "connect");
     }
-    if (deciding_ != nullptr) agree();
+    if (multiplexes()) agree();
 }
 
 // The server has to prove its name. An empty send ends when it has.

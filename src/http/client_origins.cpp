@@ -30,15 +30,16 @@ bool client_origin::leads_to(const client_target& target) const noexcept {
 }
 
 client_session* client_origin::usable() noexcept {
-    const auto found = std::find_if(sessions.rbegin(), sessions.rend(),
-                                    [](const client_session* s) { return s->is_usable(); });
+    const auto found = std::find_if(sessions.rbegin(), sessions.rend(), [](const auto* s) {
+        return s->is_usable() && !s->is_wanted();
+    });
     return found == sessions.rend() ? nullptr : *found;
 }
 
-void client_origin::grant() noexcept {
+void client_origin::grant_on(client_session* made) noexcept {
     while (client_joiner* const first = waiting.front()) {
         client_call& call = *first->call;
-        client_session* const session = usable();
+        client_session* const session = made != nullptr ? made : usable();
         if (session != nullptr) {
             if (!session->has_room()) return;
             try {
@@ -59,10 +60,8 @@ void client_origin::grant() noexcept {
 }
 
 void client_origin::begin(client_session& made) noexcept {
-    is_deciding = false;
+    is_deciding = speaks_only_http1 = false;
     sessions.push_back(&made);
-    waiting.for_each([](client_joiner& j) { j.call->unlimit(); });  // they wait for a turn now
-    grant();
 }
 
 void client_origin::speak_http1() noexcept {
@@ -91,6 +90,13 @@ void client_origin::left(const client_session& s) noexcept {
     grant();
 }
 
+// A session without a stream receives only while a call waits here.
+void client_origin::note_waiting() noexcept {
+    for (client_session* const s : sessions) {
+        if (s->is_idle()) s->run_later();
+    }
+}
+
 client_origins::~client_origins() {
     for (const auto& o : each) {
         while (!o->sessions.empty()) o->sessions.back()->leave();
@@ -110,11 +116,11 @@ client_origin& client_origins::at(const client_target& target) {
     return *each.back();
 }
 
-std::size_t client_origins::idle() const noexcept {
+std::size_t client_origins::kept() const noexcept {
     std::size_t n = 0;
     for (const auto& o : each) {
         n += static_cast<std::size_t>(
-            std::ranges::count_if(o->sessions, [](const auto* s) { return s->is_idle(); }));
+            std::ranges::count_if(o->sessions, [](const auto* s) { return s->is_kept(); }));
     }
     return n;
 }
@@ -127,15 +133,20 @@ void client_origins::close_idle() noexcept {
     }
 }
 
-void client_origins::note_idle() noexcept {
-    if (idle() <= client.options.idle_connections_max) return;
+void client_origins::free_place(const client_host& host) noexcept {
+    client_session* const oldest = oldest_kept(&host);
+    if (oldest != nullptr) oldest->leave();
+}
+
+client_session* client_origins::oldest_kept(const client_host* host) const noexcept {
     client_session* oldest = nullptr;
     for (const auto& o : each) {
         for (client_session* const s : o->sessions) {
-            if (s->is_idle() && (oldest == nullptr || s->used < oldest->used)) oldest = s;
+            if (!s->is_kept() || (host != nullptr && s->host != host)) continue;
+            if (oldest == nullptr || s->used < oldest->used) oldest = s;
         }
     }
-    if (oldest != nullptr) oldest->end_use();
+    return oldest;
 }
 
 // ---- The state queued of a client's request, for a stream --------------------------------------
@@ -174,30 +185,33 @@ task<> client_call::join() {
         co_return;
     }
     state_ = state::queued;
-    if (session == nullptr) limit(client_.options.connect);
     client_joiner self(*this);
     origin.waiting.push_back(self);
+    origin.note_waiting();
     const scope_exit leave([&] {
-        if (self.linked()) origin.waiting.erase(self);
+        if (!self.linked()) return;
+        origin.waiting.erase(self);
+        origin.note_waiting();
     });
     const auto for_ever = [](io::context& loop) -> task<> {
         co_await loop.get_scheduler().schedule_after(duration::max());
     };
     (void)co_await until_interrupted(for_ever(loop_));
-    lost_ = !stopped() && (late_ || self.is_lost);
-    if (stopped_ || late_) fail(std::make_error_code(std::errc::operation_canceled), "connect");
+    lost_ = !stopped() && self.is_lost;
+    if (stopped_) fail(std::make_error_code(std::errc::operation_canceled), "connect");
     if (self.error) fail(self.error, "connect");
     if (!self.is_told) co_await execution::just_stopped();
 }
 
-// Called when this call's connection is ready: decides what the server speaks.
+// Called when this call's connection is ready, and tells what the server speaks. That may have
+// changed since another call decided.
 void client_call::agree() {
-    client_origin& origin = *deciding_;
     const secure_link* const link = connection_->link.get();
     if (link != nullptr && !link->speaks_other()) {
-        std::exchange(deciding_, nullptr)->speak_http1();
+        if (deciding_ != nullptr) std::exchange(deciding_, nullptr)->speak_http1();
         return;
     }
+    client_origin& origin = deciding_ != nullptr ? *deciding_ : client_.origins->at(target());
     origin.sessions.reserve(origin.sessions.size() + 1);
     client_session* const made = client_session::make(
         *connection_, origin,
@@ -206,6 +220,8 @@ void client_call::agree() {
     deciding_ = nullptr;
     connection_ = nullptr;
     origin.begin(*made);
+    // This call is the first, so that the others do not take all streams.
+    const scope_exit others([&] { origin.grant_on(made); });
     connection_ = made->open(target());
 }
 

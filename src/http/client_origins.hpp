@@ -22,6 +22,7 @@ class client_session;
 namespace internal {
 
 class client_call;
+struct client_host;
 
 }  // namespace internal
 
@@ -42,16 +43,21 @@ struct client_joiner : list_hook<> {
 struct client_origin : immovable {
     client_origin(client_origins& a, const client_target& target);
     bool leads_to(const client_target& target) const noexcept;
-    // Returns a session that takes requests, or nullptr.
+    // Returns a session that takes requests, or nullptr. Not one whose place another call waits
+    // for.
     client_session* usable() noexcept;
-    // Gives those that wait what there is for them, first come first served.
-    void grant() noexcept;
-    // End the deciding: the server speaks HTTP/2, with room for the session; HTTP/1.1; nothing; or
-    // the call that was to decide has left.
+    // Give those that wait what there is for them, first come first served. With a session: one
+    // that was just made, and carries them in any case.
+    void grant() noexcept { grant_on(nullptr); }
+    void grant_on(client_session* made) noexcept;
+    // End the deciding: the server speaks HTTP/2, with room for the session, and grant_on() is to
+    // follow; HTTP/1.1; nothing; or the call that was to decide has left.
     void begin(client_session& made) noexcept;
     void speak_http1() noexcept;
     void fail(std::error_code error, bool is_lost) noexcept;
     void give_up_deciding() noexcept;
+    // Called when a call has begun or ended to wait here.
+    void note_waiting() noexcept;
     // Called by a session that leaves.
     void left(const client_session& s) noexcept;
 
@@ -72,10 +78,13 @@ struct client_origins : immovable {
     ~client_origins();
     // Errors: std::bad_alloc.
     client_origin& at(const client_target& target);
-    std::size_t idle() const noexcept;
+    // Return how many sessions have no request, and the one that has had none for longest, or
+    // nullptr. `host`: of those that have a place there.
+    std::size_t kept() const noexcept;
+    client_session* oldest_kept(const client_host* host = nullptr) const noexcept;
     void close_idle() noexcept;
-    // Called when a session has become idle: ends the oldest if there are too many.
-    void note_idle() noexcept;
+    // Ends such a session, if there is one, so that its place is free.
+    void free_place(const client_host& host) noexcept;
 
     client_core& client;
     std::vector<std::unique_ptr<client_origin>> each;

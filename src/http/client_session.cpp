@@ -122,7 +122,7 @@ void client_session::run() noexcept {
     for (unsigned round = 0;; ++round) {
         pump_streams();
         while (flush()) pump_streams();
-        if (engine_ == nullptr || is_broken_ || input_.pending || is_idle()) break;
+        if (engine_ == nullptr || is_broken_ || input_.pending || !is_awaited()) break;
         if (round == receives_max) {
             run_later();
             break;
@@ -149,7 +149,7 @@ void client_session::pump_streams() noexcept {
 
 // Returns true if something was sent, so that there may be more to do.
 bool client_session::flush() noexcept {
-    if (engine_ == nullptr || is_broken_ || output_.pending) return false;
+    if (engine_ == nullptr || is_broken_ || is_deaf_ || output_.pending) return false;
     while (out_.size() < request_bytes_max && engine_->write(out_)) {
     }
     if (out_.empty()) return false;
@@ -211,12 +211,16 @@ void client_session::came(int result) noexcept {
     if (link_ != nullptr) {
         origin_->all->client.keep_session(origin_->proven, origin_->port, link_->take_session());
     }
-    if (!engine_->receive(received.bytes())) is_broken_ = true;
+    if (engine_->receive(received.bytes())) return;
+    say_end();
+    is_broken_ = true;
 }
 
+// A server that has closed may have answered before. What has come tells, and then its end.
 void client_session::went(int result) noexcept {
     if (result <= 0) {
-        is_broken_ = true;
+        is_deaf_ = is_ending_ = true;
+        is_broken_ = is_broken_ || (result != -EPIPE && result != -ECONNRESET);
         return;
     }
     sent_ += static_cast<std::size_t>(result);
@@ -231,7 +235,7 @@ void client_session::went(int result) noexcept {
 // Called last: looks what the session waits for now, and ends it if that is nothing.
 void client_session::settle() noexcept {
     if (engine_ != nullptr) {
-        const bool done = owned_ == 0 && !is_usable();
+        const bool done = owned_ == 0 && (!is_usable() || is_wanted());
         const bool finished = engine_->is_finished() && !output_.pending;
         if (is_broken_ || finished || done) leave_now();
     }
@@ -250,10 +254,15 @@ void client_session::end_if_over() noexcept {
     if (!waits && streams_.empty()) delete this;
 }
 
-// Stops receiving once there was no stream for a turn. A request that follows another one at once
+// Returns true if something is to come: an answer, or the server's leave to begin a stream.
+bool client_session::is_awaited() const noexcept {
+    return !is_idle() || (is_usable() && !origin_->waiting.empty());
+}
+
+// Stops receiving once nothing was awaited for a turn. A request that follows another one at once
 // thus finds the receive pending.
 void client_session::rest() noexcept {
-    const bool idle = is_idle();
+    const bool idle = !is_awaited();
     if (idle && !was_idle_) {
         run_later();
     } else if (idle && input_.pending) {
@@ -261,7 +270,7 @@ void client_session::rest() noexcept {
     }
     if (idle && std::exchange(was_idle_, true)) return;
     was_idle_ = idle;
-    if (idle) origin_->all->note_idle();
+    if (idle) origin_->all->client.close_surplus();
 }
 
 void client_session::leave() noexcept {
@@ -286,7 +295,7 @@ void client_session::leave_now() noexcept {
 
 // As far as the socket takes it at once.
 void client_session::say_end() noexcept {
-    if (output_.pending || !socket_.is_open()) return;
+    if (output_.pending || is_deaf_ || !socket_.is_open()) return;
     engine_->shut_down();
     while (engine_->write(out_)) {
     }

@@ -1,8 +1,9 @@
 // client_session: a client's connection that carries many requests, over a client_multiplexer.
 #pragma once
 // It has the socket, and the link if that is encrypted, from the moment both sides have agreed. It
-// receives while it has a stream. Without one it waits for nothing, so that a kept connection does
-// not keep its loop running; what the server has sent meanwhile is read before the next request.
+// receives while it has a stream, or a call waits for one. Otherwise it waits for nothing, so that
+// a kept connection does not keep its loop running; what the server has sent meanwhile is read
+// before the next request.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/intrusive.hpp>
@@ -37,11 +38,14 @@ public:
     // Returns true if it takes another request: now, or when one of its streams has ended.
     bool is_usable() const noexcept;
     bool has_room() const noexcept;
+    // Returns true if a call waits for its place: it then ends when its streams have.
+    bool is_wanted() const noexcept { return host != nullptr && !host->waiting.empty(); }
     // Returns a connection that is a stream of this one. Errors: std::bad_alloc.
     std::unique_ptr<client_connection> open(const client_target& target);
     // Reads what has come while nothing was waited for.
     void look() noexcept;
     bool is_idle() const noexcept { return streams_.empty(); }
+    bool is_kept() const noexcept { return is_idle() && !is_ending_; }
     // Takes no further request, and ends when its streams have.
     void end_use() noexcept;
     // Ends now. The server hears of it if it listens; streams that are open are cut off.
@@ -51,6 +55,7 @@ public:
     io::context& loop() noexcept { return loop_; }
     bool is_secure() const noexcept { return link_ != nullptr; }
     std::uint64_t heard() const noexcept { return heard_; }
+    bool has_left() const noexcept { return engine_ == nullptr; }
     std::int32_t request(client_stream& s, std::string_view head, bool ended) noexcept;
     void wake(std::int32_t number) noexcept;
     void consumed(std::int32_t number, std::size_t bytes) noexcept;
@@ -90,6 +95,7 @@ private:
     void run() noexcept;
     void pump_streams() noexcept;
     bool flush() noexcept;
+    bool is_awaited() const noexcept;
     bool start(own_operation& op) noexcept;
     void cancel(own_operation& op) noexcept;
     void came(int result) noexcept;
@@ -118,8 +124,9 @@ private:
     std::uint64_t heard_ = 0;  // receives that have brought something
     unsigned depth_ = 0;       // calls of run() that are under way
     bool is_ending_ = false;   // it takes no further request
+    bool is_deaf_ = false;     // the server takes nothing further
     bool is_broken_ = false;   // the connection must end
-    bool was_idle_ = false;    // at the end of the turn before
+    bool was_idle_ = false;    // not awaited, at the end of the turn before
 };
 
 }  // namespace coppice::http

@@ -152,8 +152,11 @@ bool client_stream::put_head(std::string_view head) noexcept {
     if (length) left_ = parse_integer<std::uint64_t>(*length).value_or(0);
     number_ = session_.request(*this, head, is_whole());
     if (number_ > 0) return true;
-    failure_ = std::make_error_code(number_ == 0 ? std::errc::not_enough_memory
-                                                 : std::errc::invalid_argument);
+    is_unprocessed_ = session_.has_left();
+    if (!is_unprocessed_) {
+        failure_ = std::make_error_code(number_ == 0 ? std::errc::not_enough_memory
+                                                     : std::errc::invalid_argument);
+    }
     number_ = 0;
     is_given_up_ = true;  // nothing will come
     return false;
@@ -178,6 +181,10 @@ void client_stream::give_up() noexcept {
 
 void client_stream::note_timeout() noexcept {
     if (begun_ == session_.heard()) session_.end_use();
+}
+
+bool client_stream::was_closed_unheard() const noexcept {
+    return begun_ != 0 && begun_ == session_.heard();
 }
 
 void client_stream::owner_is_gone() noexcept {

@@ -55,6 +55,9 @@ public:
     void note_timeout() noexcept;
     // Returns true if the server has said that it did not act on the request.
     bool is_unprocessed() const noexcept { return is_unprocessed_; }
+    // Returns true if the connection has brought something before the request, and nothing since:
+    // the server may have closed it before the request came.
+    bool was_closed_unheard() const noexcept;
     // Returns how many bytes at the end of the answer's field lines are not the server's.
     std::size_t added_bytes() const noexcept { return added_; }
 

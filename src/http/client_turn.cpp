@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client_connection.hpp"
+#include "client_origins.hpp"
 
 namespace coppice::http::internal {
 
@@ -29,6 +30,7 @@ task<> client_call::admit() {
     const scope_exit leave([&] {
         if (self.linked()) host.waiting.erase(self);
     });
+    if (client_.origins != nullptr) client_.origins->free_place(host);
     while (host_ == nullptr) co_await wait(duration::max());
 }
 

@@ -8,7 +8,6 @@
 #include <charconv>
 #include <exception>
 #include <new>
-#include <stdexcept>
 #include <utility>
 
 #include "fields.hpp"
@@ -62,6 +61,7 @@ struct client_engine::callbacks {
     }
     static int frame(nghttp2_session*, const nghttp2_frame* frame, void* user) noexcept {
         client_engine& e = of(user);
+        if (frame->hd.type == NGHTTP2_DATA) e.note_data(*frame);
         stream* const s = e.find(frame->hd.stream_id);
         if (s == nullptr || s->user == nullptr) return 0;
         const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
@@ -91,6 +91,22 @@ struct client_engine::callbacks {
         of(user).note_sent(*frame);
         return 0;
     }
+    // The fields of a request, or its trailers, are more than nghttp2 sends.
+    static int not_sent(nghttp2_session*, const nghttp2_frame* frame, int why,
+                        void* user) noexcept {
+        client_engine& e = of(user);
+        stream* const s = e.find(frame->hd.stream_id);
+        if (frame->hd.type != NGHTTP2_HEADERS || why != NGHTTP2_ERR_FRAME_SIZE_ERROR ||
+            s == nullptr || s->user == nullptr) {
+            return 0;
+        }
+        if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {  // nghttp2 closes the stream by itself
+            s->user->lost(http::answer_loss::too_large);
+        } else {
+            e.give_up(*s, http::answer_loss::too_large);
+        }
+        return 0;
+    }
     static ssize_t read(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size,
                         std::uint32_t* flags, nghttp2_data_source* source, void* user) noexcept {
         stream& s = *static_cast<stream*>(source->ptr);
@@ -118,6 +134,7 @@ struct client_engine::callbacks {
             nghttp2_session_callbacks_set_on_data_chunk_recv_callback(t, &data);
             nghttp2_session_callbacks_set_on_stream_close_callback(t, &stream_closed);
             nghttp2_session_callbacks_set_on_frame_send_callback(t, &sent);
+            nghttp2_session_callbacks_set_on_frame_not_send_callback(t, &not_sent);
             return t;
         }();
         return made;
@@ -229,9 +246,14 @@ void client_engine::note_frame(const nghttp2_frame_hd& head) noexcept {
         return;
     }
     continuations_ = 0;
-    if (head.type == NGHTTP2_DATA && head.length != 0) {
+    if (head.type != NGHTTP2_DATA || head.length == 0) waste_frame();  // see note_data(), too
+}
+
+// Called for a frame of an open stream when all of it has come. Padding carries nothing.
+void client_engine::note_data(const nghttp2_frame& frame) noexcept {
+    if (frame.hd.length != frame.data.padlen) {
         frames_left_ = std::min(frames_left_ + 1, most_.idle_frames_max);
-    } else {
+    } else if (frame.hd.length != 0) {
         waste_frame();
     }
 }
@@ -262,6 +284,7 @@ void client_engine::waste_frame() noexcept {
 
 void client_engine::be_calm() noexcept {
     if (std::exchange(calmed_, true)) return;
+    is_wrong_ = true;
     (void)nghttp2_session_terminate_session(session_, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
@@ -272,11 +295,13 @@ bool client_engine::receive(std::span<const std::byte> bytes) noexcept {
     const ssize_t taken = nghttp2_session_mem_recv(
         session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
     for (std::size_t n = ignored_.take(); n != 0; --n) waste_frame();
+    if (taken < 0) is_broken_ = true;
     if (taken < 0 && taken != NGHTTP2_ERR_NOMEM) is_wrong_ = true;
-    return taken >= 0;
+    return taken >= 0 && !calmed_;
 }
 
 bool client_engine::write(std::string& out) noexcept {
+    if (is_broken_) return false;
     const std::uint8_t* bytes = nullptr;
     const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
     if (size < 0) is_broken_ = true;
@@ -410,39 +435,8 @@ void client_engine::cancel(std::int32_t number) noexcept {
 }
 
 void client_engine::shut_down() noexcept {
+    if (calmed_) return;  // that says it
     (void)nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, 0, NGHTTP2_NO_ERROR, nullptr, 0);
-}
-
-// ---- What makes engines ------------------------------------------------------------------------
-
-namespace {
-
-class for_clients final : public http::client_multiplexing {
-public:
-    explicit for_clients(const client_limits& limits) noexcept : limits_(limits) {}
-    std::string_view protocol() const noexcept override { return "h2"; }
-    std::unique_ptr<http::client_multiplexer> connect(bool secure,
-                                                      const http::limits& limit) const override {
-        return std::make_unique<client_engine>(limits_, secure, limit);
-    }
-
-private:
-    const client_limits limits_;
-};
-
-}  // namespace
-
-std::shared_ptr<const http::client_multiplexing> for_client(client_limits limits) {
-    if (limits.streams_max < 1 || limits.streams_max > 10'000) {
-        throw std::invalid_argument("http2::client_limits::streams_max must be 1 to 10000, got " +
-                                    std::to_string(limits.streams_max));
-    }
-    if (limits.stream_window_bytes < 1 || limits.stream_window_bytes > NGHTTP2_MAX_WINDOW_SIZE) {
-        throw std::invalid_argument(
-            "http2::client_limits::stream_window_bytes must be 1 to 2147483647, got " +
-            std::to_string(limits.stream_window_bytes));
-    }
-    return std::make_shared<for_clients>(limits);
 }
 
 }  // namespace coppice::http2

@@ -55,6 +55,7 @@ private:
     void head_ended(const nghttp2_frame& frame, stream& s);
     void give_up(stream& s, http::answer_loss why) noexcept;
     void note_frame(const nghttp2_frame_hd& head) noexcept;
+    void note_data(const nghttp2_frame& frame) noexcept;
     void note_sent(const nghttp2_frame& frame) noexcept;
     void earn_frames() noexcept;
     void waste_frame() noexcept;

@@ -7,14 +7,26 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <stdexcept>
+#include <string>
 #include <string_view>
 
 namespace coppice::http2 {
 
-inline constexpr unsigned continuations_most = 16;  // frames of one head, after its first
+inline constexpr unsigned continuations_most = 8;  // frames of one head, after its first
+// Fewer frames that carry nothing would not do for a peer that only begins.
+inline constexpr std::size_t idle_frames_least = 16;
 // The connection's window. It opens as bytes arrive, so a stream that is not read closes only its
 // own.
 inline constexpr std::int32_t connection_window = 1 << 20;
+
+// Errors: std::invalid_argument.
+inline void check_idle_frames(std::size_t most, const std::string& of) {
+    if (most >= idle_frames_least) return;
+    throw std::invalid_argument("http2::" + of + "::idle_frames_max must be at least " +
+                                std::to_string(idle_frames_least) + ", got " +
+                                std::to_string(most));
+}
 
 inline std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
     return {reinterpret_cast<const char*>(bytes), size};

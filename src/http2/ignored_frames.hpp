@@ -1,10 +1,10 @@
 // ignored_frames: counts the frames that nghttp2 drops without a word; for both engines.
 #pragma once
-// nghttp2 tells nothing of a frame of an unknown type, nor of one with DATA for a stream that is
-// closed (RFC 9113 sections 5.1 and 5.5 say to ignore them). A peer that sends millions of them
-// costs time for each. So this follows the heads of the frames by itself, and leaves out those that
-// nghttp2 has begun. DATA with bytes is left out too: a peer may have sent it before it knew that
-// the stream was closed.
+// nghttp2 tells nothing of a frame of an unknown type, nor of DATA or a CONTINUATION for a stream
+// that is closed (RFC 9113 sections 5.1 and 5.5 say to ignore them). A peer that sends millions of
+// them costs time for each. So this follows the heads of the frames by itself, and leaves out those
+// that nghttp2 has begun. DATA with bytes is left out too: a peer may have sent it before it knew
+// that the stream was closed.
 
 #include <nghttp2/nghttp2.h>
 
@@ -51,7 +51,7 @@ public:
 
 private:
     static bool is_counted(std::uint8_t type, std::size_t length) noexcept {
-        return type > NGHTTP2_CONTINUATION || (type == NGHTTP2_DATA && length == 0);
+        return type >= NGHTTP2_CONTINUATION || (type == NGHTTP2_DATA && length == 0);
     }
     std::size_t at(std::size_t i) const noexcept { return std::to_integer<std::size_t>(head_[i]); }
 

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "fields.hpp"
+
 namespace coppice::http2 {
 
 namespace {
@@ -36,6 +38,7 @@ std::shared_ptr<const http::multiplexing> for_server(server_limits limits) {
             "http2::server_limits::stream_window_bytes must be 1 to 2147483647, got " +
             std::to_string(limits.stream_window_bytes));
     }
+    check_idle_frames(limits.idle_frames_max, "server_limits");
     return std::make_shared<for_servers>(limits);
 }
 

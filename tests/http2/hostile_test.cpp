@@ -7,6 +7,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "../http/running_server.hpp"
 #include "client.hpp"
@@ -73,7 +74,11 @@ TEST(Http2Hostile, floods_of_frames_that_are_ignored_end_the_connection) {
               literal(":method", "POST") + literal(":scheme", "http") + literal(":path", "/") +
                   literal(":authority", "a") + literal("connection", "close"));
     const std::string reset("\0\0\x04\x03\0\0\0\0\x01", 9);
-    for (const std::string& ignored : {frame(NGHTTP2_DATA, 0, 1, ""), post}) {
+    const std::string continued =
+        frame(NGHTTP2_HEADERS, 0, 1, get_block()) +
+        frame(NGHTTP2_CONTINUATION, NGHTTP2_FLAG_END_HEADERS, 1, literal("a", "b"));
+    for (const auto& [n, ignored] : {std::pair(300, frame(NGHTTP2_DATA, 0, 1, "")),
+                                     std::pair(300, post), std::pair(70, continued)}) {
         client c(s.port());
         c.send(preface() + post);
         std::string all;
@@ -82,7 +87,7 @@ TEST(Http2Hostile, floods_of_frames_that_are_ignored_end_the_connection) {
             ASSERT_NE(piece, "");
             all += piece;
         }
-        c.send(times(300, ignored).substr(preface().size()));
+        c.send(times(n, ignored).substr(preface().size()));
         c.finish_sending();
         EXPECT_EQ(code_in(all + c.receive_all()), calm) << ignored.size();
     }

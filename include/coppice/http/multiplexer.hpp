@@ -92,7 +92,7 @@ public:
 enum class answer_loss : unsigned char {
     unprocessed,  // the server says that it has not acted on the request
     malformed,    // what has come is not HTTP/2
-    too_large,    // the fields are beyond what is endured
+    too_large,    // the fields are beyond what is endured, or what can be sent
 };
 
 // One stream of a client.

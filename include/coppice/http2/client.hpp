@@ -23,9 +23,9 @@ struct client_limits {
     // What a server may send of a body before the client's program has taken it, in bytes: 1 to
     // 2^31 - 1. One connection thus holds at most `streams_max` times as many.
     std::uint32_t stream_window_bytes = 256 * 1024;
-    // Frames that carry nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA,
-    // those of an unknown type, and interim heads) beyond those that bodies and answers are good
-    // for. Then the connection ends with ENHANCE_YOUR_CALM.
+    // Frames that carry nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, DATA that is
+    // empty or padding alone, those of an unknown type, and interim heads) beyond those that bodies
+    // and answers are good for; at least 16. Then the connection ends with ENHANCE_YOUR_CALM.
     std::size_t idle_frames_max = 2'000;
 };
 

@@ -25,8 +25,8 @@ struct server_limits {
     // Then the connection ends with ENHANCE_YOUR_CALM.
     std::size_t resets_max = 200;
     // Frames that carry nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA,
-    // those of an unknown type, HEADERS for a closed stream) beyond those that carry a request or a
-    // body. Likewise.
+    // those of an unknown type, and those of a head for a closed stream) beyond those that carry a
+    // request or a body; at least 16. Likewise.
     std::size_t idle_frames_max = 2'000;
     // Permits WebSockets, by extended CONNECT (RFC 8441). Otherwise they need HTTP/1.1.
     bool websockets = true;

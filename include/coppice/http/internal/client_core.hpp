@@ -51,8 +51,11 @@ public:
     // Takes a kept connection to the target. Without one, it makes a connection that is still to be
     // connected.
     std::unique_ptr<client_connection> take(const client_target& target, connections which);
-    // Keeps a connection for later requests. Closes the oldest if there are too many.
+    // Keeps a connection for later requests.
     void keep(std::unique_ptr<client_connection> used) noexcept;
+    // Closes the oldest of the connections that are kept until there are not too many, whatever
+    // they speak.
+    void close_surplus() noexcept;
     void close_idle() noexcept;
     // Keeps what a connection to this host and port has left for later ones. nullptr: nothing.
     void keep_session(std::string_view proven, std::uint16_t port,
