@@ -37,11 +37,6 @@ http::client_options by_prior_knowledge() {
     return o;
 }
 
-std::string number(std::uint32_t value) {
-    std::string made;
-    for (const int shift : {24, 16, 8, 0}) made.push_back(static_cast<char>(value >> shift));
-    return made;
-}
 std::string settings() {
     return frame(NGHTTP2_SETTINGS, 0, 0, "");
 }
@@ -53,13 +48,6 @@ std::string hello(std::uint32_t stream) {
     return head_of(stream, 0, literal("x-a", "b")) + frame(NGHTTP2_DATA, 0, stream, "hel") +
            frame(NGHTTP2_DATA, end_stream, stream, "lo");
 }
-std::string reset_frame(std::uint32_t stream, std::uint32_t code) {
-    return frame(NGHTTP2_RST_STREAM, 0, stream, number(code));
-}
-std::string goaway(std::uint32_t last, std::uint32_t code = 0) {
-    return frame(NGHTTP2_GOAWAY, 0, 0, number(last) + number(code));
-}
-
 // Receives until a request's head has come on a stream. Returns false if the client has left.
 bool receive_asked(accepted& a, std::uint32_t stream) {
     std::size_t at = NGHTTP2_CLIENT_MAGIC_LEN;
