@@ -241,4 +241,21 @@ private:
     std::int32_t last_stream_ = 0;
 };
 
+// Sends what is good cut at each byte, and with each byte wrong, which the server has to survive.
+inline void send_cut_and_wrong(std::uint16_t port, const std::string& good) {
+    for (std::size_t cut = 0; cut != good.size(); ++cut) {
+        client c(port);
+        c.send(good.substr(0, cut));
+        if (cut % 2 == 0) c.reset();
+    }
+    for (std::size_t at = NGHTTP2_CLIENT_MAGIC_LEN; at != good.size(); ++at) {
+        std::string wrong = good;
+        wrong[at] = static_cast<char>(wrong[at] ^ (1 << at % 8));
+        client c(port);
+        c.send(wrong);
+        c.finish_sending();
+        (void)c.receive_all();
+    }
+}
+
 }  // namespace coppice::test
