@@ -144,4 +144,23 @@ private:
     const std::span<const std::string> common_;
 };
 
+// What a fuzzer inserts; each defines its own.
+const std::vector<std::string>& common_frames();
+
 }  // namespace coppice::test
+
+// What libFuzzer calls. One file of a fuzzer includes this header.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
+    using namespace coppice::test;
+    return frame_mutator(seed, common_frames()).mutate(data, size, most);
+}
+extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size,
+                                                 const std::uint8_t* b, std::size_t b_size,
+                                                 std::uint8_t* out, std::size_t most,
+                                                 unsigned seed) {
+    using namespace coppice::test;
+    return frame_mutator(seed, common_frames())
+        .cross({reinterpret_cast<const char*>(a), a_size},
+               {reinterpret_cast<const char*>(b), b_size}, out, most);
+}

@@ -211,7 +211,18 @@ std::string head_of(std::uint32_t stream, int flags, std::string_view more = {})
                  literal(":status", "200").append(more));
 }
 
-const std::vector<std::string>& common_frames() {
+// Returns true if a CONTINUATION must follow one of the frames.
+bool has_open_head(std::span<const std::string> frames) {
+    return std::ranges::any_of(frames, [](const std::string& f) {
+        const bool is_head =
+            f.size() > 4 && (f[3] == NGHTTP2_HEADERS || f[3] == NGHTTP2_PUSH_PROMISE);
+        return is_head && (f[4] & NGHTTP2_FLAG_END_HEADERS) == 0;
+    });
+}
+
+}  // namespace
+
+const std::vector<std::string>& coppice::test::common_frames() {
     constexpr int ends = NGHTTP2_FLAG_END_STREAM;
     static const std::vector<std::string> all = {
         frame(NGHTTP2_SETTINGS, 0, 0, ""),
@@ -241,30 +252,6 @@ const std::vector<std::string>& common_frames() {
         goaway(3),
     };
     return all;
-}
-
-// Returns true if a CONTINUATION must follow one of the frames.
-bool has_open_head(std::span<const std::string> frames) {
-    return std::ranges::any_of(frames, [](const std::string& f) {
-        const bool is_head =
-            f.size() > 4 && (f[3] == NGHTTP2_HEADERS || f[3] == NGHTTP2_PUSH_PROMISE);
-        return is_head && (f[4] & NGHTTP2_FLAG_END_HEADERS) == 0;
-    });
-}
-
-}  // namespace
-
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
-                                               std::size_t most, unsigned seed) {
-    return frame_mutator(seed, common_frames()).mutate(data, size, most);
-}
-extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size,
-                                                 const std::uint8_t* b, std::size_t b_size,
-                                                 std::uint8_t* out, std::size_t most,
-                                                 unsigned seed) {
-    return frame_mutator(seed, common_frames())
-        .cross({reinterpret_cast<const char*>(a), a_size},
-               {reinterpret_cast<const char*>(b), b_size}, out, most);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -258,7 +258,9 @@ std::string request(std::string_view verb, std::string_view path, std::uint32_t 
                      literal(":authority", "a"));
 }
 
-const std::vector<std::string>& common_frames() {
+}  // namespace
+
+const std::vector<std::string>& coppice::test::common_frames() {
     constexpr int ends = NGHTTP2_FLAG_END_STREAM;
     static const std::vector<std::string> all = {
         request("GET", "/", 1, ends),
@@ -291,21 +293,6 @@ const std::vector<std::string>& common_frames() {
         goaway(0),
     };
     return all;
-}
-
-}  // namespace
-
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
-                                               std::size_t most, unsigned seed) {
-    return frame_mutator(seed, common_frames()).mutate(data, size, most);
-}
-extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size,
-                                                 const std::uint8_t* b, std::size_t b_size,
-                                                 std::uint8_t* out, std::size_t most,
-                                                 unsigned seed) {
-    return frame_mutator(seed, common_frames())
-        .cross({reinterpret_cast<const char*>(a), a_size},
-               {reinterpret_cast<const char*>(b), b_size}, out, most);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

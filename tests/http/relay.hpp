@@ -1,6 +1,7 @@
 // A relay in a simulated world, between a client and a server: it breaks a connection at any byte.
 #pragma once
 
+#include <coppice/base/lifetime.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/io/option.hpp>
 #include <coppice/io/socket.hpp>
@@ -112,6 +113,24 @@ private:
     io::tcp::acceptor acceptor_;
     breakage breakage_;
     std::array<std::size_t, 2> carried_{};
+};
+
+// What the handlers of a server have seen.
+struct seen_by_handlers {
+    int begun = 0;
+    int ended = 0;
+    int parts = 0;  // bodies, messages, and conversations that were taken for whole ones wrongly
+
+    // Counts a handler until the result is destroyed.
+    auto count() {
+        ++begun;
+        return scope_exit([this] { ++ended; });
+    }
+    void expect_all_ended_and_no_part() const {
+        EXPECT_GT(begun, 0);
+        EXPECT_EQ(begun, ended);
+        EXPECT_EQ(parts, 0);
+    }
 };
 
 // One conversation of a client with `to`, which checks what it gets. `is_whole`: nothing breaks, so

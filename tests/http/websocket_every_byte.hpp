@@ -1,7 +1,6 @@
 // A conversation of WebSocket with compressed messages, which is broken at every byte.
 #pragma once
 
-#include <coppice/base/lifetime.hpp>
 #include <coppice/http/internal/websocket_codec.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/http/websocket.hpp>
@@ -22,22 +21,14 @@ namespace coppice::test {
 inline const std::vector<std::string> compressed_texts = {std::string(200, 'a'), "short",
                                                           std::string(100, 'b') + "end"};
 
-// What the handlers of a server have heard.
-struct heard_by_handlers {
-    int begun = 0;
-    int ended = 0;
-    int parts = 0;  // messages and conversations that were taken for whole ones, and were not
-};
-
-inline http::router routes_that_echo(heard_by_handlers& seen) {
+inline http::router routes_that_echo(seen_by_handlers& seen) {
     http::websocket_options o;
     o.deflate = true;
     o.context_takeover = true;
     http::router r;
     r.get("/", http::websocket_handler(
                    [&seen](http::websocket& socket) -> task<> {
-                       ++seen.begun;
-                       const scope_exit ends([&seen] { ++seen.ended; });
+                       const auto ends = seen.count();
                        std::size_t n = 0;
                        for (; const auto message = co_await socket.receive(); ++n) {
                            const bool is_next =

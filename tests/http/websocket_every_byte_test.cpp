@@ -11,11 +11,10 @@ task<> talk_by_frames(io::context& loop, io::endpoint to, bool is_whole) {
 }
 
 TEST(websocket_at_every_byte, each_message_is_whole_and_each_handler_ends) {
-    heard_by_handlers seen;
+    seen_by_handlers seen;
     break_at_every_byte([] { return http::server_options(); },
                         [&] { return routes_that_echo(seen); }, &talk_by_frames);
-    EXPECT_EQ(seen.begun, seen.ended);
-    EXPECT_EQ(seen.parts, 0);
+    seen.expect_all_ended_and_no_part();
 }
 
 }  // namespace

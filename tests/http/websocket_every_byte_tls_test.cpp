@@ -18,7 +18,7 @@ task<> talk_by_frames(io::context& loop, io::endpoint to, bool is_whole) {
 
 TEST(websocket_at_every_byte_of_tls, each_message_is_whole_and_each_handler_ends) {
     const tls::server_context server = context_of_server();
-    heard_by_handlers seen;
+    seen_by_handlers seen;
     break_at_every_byte(
         [&] {
             http::server_options o;
@@ -26,8 +26,7 @@ TEST(websocket_at_every_byte_of_tls, each_message_is_whole_and_each_handler_ends
             return o;
         },
         [&] { return routes_that_echo(seen); }, &talk_by_frames, 13);
-    EXPECT_EQ(seen.begun, seen.ended);
-    EXPECT_EQ(seen.parts, 0);
+    seen.expect_all_ended_and_no_part();
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // Conversations of HTTP/2 that are broken at every byte: their servers, and what clients check.
 #pragma once
 
-#include <coppice/base/lifetime.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/http.hpp>
 #include <coppice/http2.hpp>
@@ -25,26 +24,15 @@
 
 namespace coppice::test {
 
-// What the handlers of a server have seen.
-struct seen_by_handlers {
-    int begun = 0;
-    int ended = 0;
-    int parts = 0;  // bodies and conversations that were taken for whole ones, and were not
-};
-
 inline constexpr std::string_view short_body = "a body that comes back";
 inline const std::vector<std::string> said_by_client = {"hello", "once more"};
 
 inline http::router routes_for_breakage(seen_by_handlers& seen) {
-    const auto counted = [&seen] {
-        ++seen.begun;
-        return scope_exit([&seen] { ++seen.ended; });
-    };
     http::router r;
     r.get("/plain", [](http::request&) { return http::response::text("plain"); });
-    r.get("/streamed", [counted](http::request&) {
-        return http::response(200).body(http::stream([counted](http::body_writer& out) -> task<> {
-            const auto ends = counted();
+    r.get("/streamed", [&seen](http::request&) {
+        return http::response(200).body(http::stream([&seen](http::body_writer& out) -> task<> {
+            const auto ends = seen.count();
             for (int i = 0; i != 3; ++i) {
                 co_await out.write("piece ");
                 co_await out.flush();
@@ -56,8 +44,8 @@ inline http::router routes_for_breakage(seen_by_handlers& seen) {
         if (q.body() != short_body) ++seen.parts;
         return http::response::text(std::string(q.body()));
     });
-    r.post("/sum", http::read_body([counted, &seen](http::request& q) -> task<http::response> {
-               const auto ends = counted();
+    r.post("/sum", http::read_body([&seen](http::request& q) -> task<http::response> {
+               const auto ends = seen.count();
                std::string all;
                for (;;) {
                    const std::string_view piece = co_await q.incoming().read();
@@ -67,8 +55,8 @@ inline http::router routes_for_breakage(seen_by_handlers& seen) {
                if (all != "one two " || q.trailer("x-sum") != "2") ++seen.parts;
                co_return http::response::text(all);
            }));
-    r.get("/", http::websocket_handler([counted, &seen](http::websocket& socket) -> task<> {
-              const auto ends = counted();
+    r.get("/", http::websocket_handler([&seen](http::websocket& socket) -> task<> {
+              const auto ends = seen.count();
               std::size_t heard = 0;
               while (const auto message = co_await socket.receive()) {
                   if (heard == said_by_client.size() || message->data != said_by_client[heard]) {

@@ -11,8 +11,7 @@ TEST(http2_at_every_byte, a_client_gets_whole_answers_or_errors_and_nothing_is_l
         [](io::context& loop, const io::endpoint& to, bool is_whole) {
             return ask_several(loop, to, {}, "http", is_whole);
         });
-    EXPECT_EQ(seen.begun, seen.ended);
-    EXPECT_EQ(seen.parts, 0);
+    seen.expect_all_ended_and_no_part();
 }
 
 task<> talk_by_frames(io::context& loop, io::endpoint to, bool is_whole) {
@@ -25,8 +24,7 @@ TEST(http2_at_every_byte, a_websocket_beside_requests_ends_whole_or_without_its_
     seen_by_handlers seen;
     break_at_every_byte(
         &speaks_http2_to_broken, [&] { return routes_for_breakage(seen); }, &talk_by_frames);
-    EXPECT_EQ(seen.begun, seen.ended);
-    EXPECT_EQ(seen.parts, 0);
+    seen.expect_all_ended_and_no_part();
 }
 
 }  // namespace

@@ -28,8 +28,7 @@ TEST(http2_at_every_byte_of_tls, a_client_gets_whole_answers_or_errors_and_nothi
             return ask_several(loop, to, std::move(o), "https", is_whole);
         },
         step);
-    EXPECT_EQ(seen.begun, seen.ended);
-    EXPECT_EQ(seen.parts, 0);
+    seen.expect_all_ended_and_no_part();
 }
 
 task<> talk_by_frames(io::context& loop, io::endpoint to, bool is_whole) {
@@ -46,8 +45,7 @@ TEST(http2_at_every_byte_of_tls, a_websocket_beside_requests_ends_whole_or_witho
     seen_by_handlers seen;
     break_at_every_byte(
         &speaks_http2_securely, [&] { return routes_for_breakage(seen); }, &talk_by_frames, step);
-    EXPECT_EQ(seen.begun, seen.ended);
-    EXPECT_EQ(seen.parts, 0);
+    seen.expect_all_ended_and_no_part();
 }
 
 }  // namespace
