@@ -1,5 +1,4 @@
-// Changes the input of a fuzzer whose first byte is a choice, and whose others are frames of
-// HTTP/2.
+// Changes inputs of fuzzers whose first byte is a choice, and whose others are frames of HTTP/2.
 #pragma once
 // Bytes that change at random seldom stay frames. So a frame is the unit: it is copied, moved, cut
 // out, replaced by a common one, or changed inside, with a length that is right again.
@@ -152,15 +151,14 @@ const std::vector<std::string>& common_frames();
 // What libFuzzer calls. One file of a fuzzer includes this header.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed) {
-    using namespace coppice::test;
-    return frame_mutator(seed, common_frames()).mutate(data, size, most);
+    return coppice::test::frame_mutator(seed, coppice::test::common_frames())
+        .mutate(data, size, most);
 }
 extern "C" std::size_t LLVMFuzzerCustomCrossOver(const std::uint8_t* a, std::size_t a_size,
                                                  const std::uint8_t* b, std::size_t b_size,
                                                  std::uint8_t* out, std::size_t most,
                                                  unsigned seed) {
-    using namespace coppice::test;
-    return frame_mutator(seed, common_frames())
+    return coppice::test::frame_mutator(seed, coppice::test::common_frames())
         .cross({reinterpret_cast<const char*>(a), a_size},
                {reinterpret_cast<const char*>(b), b_size}, out, most);
 }

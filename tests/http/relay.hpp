@@ -159,8 +159,8 @@ inline task<> talk_in_pieces(io::context& loop, io::endpoint to, breakage b, std
     }
 }
 
-// Has the conversation with servers of these options, with every breakage. What takes long in a
-// simulated world, a halt and a delay, comes at each fourth of the bytes.
+// Has the conversation with servers of these options, with every breakage. Halts and delays come at
+// each fourth of the bytes only.
 inline void break_at_every_byte(const std::function<http::server_options()>& options,
                                 const std::function<http::router()>& routes,
                                 const relayed_talk& talk, std::size_t step = 1) {
