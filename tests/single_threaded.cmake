@@ -20,6 +20,7 @@ list(APPEND coppice_tests_left_out
     http/chunk http/cookie http/date http/file_names http/form http/handler http/message http/parse
     http/parse_fields
     http/request_values http/router http/scan http/simulation http/uri http/url
+    http/websocket_every_byte http2/client_continuation http2/continuation http2/every_byte
     io/batch io/broken_pipe io/early_end io/endpoint io/initiate io/simulated_host
     io/simulated_failures io/simulation io/timers_end
     pool/topology

@@ -291,13 +291,15 @@ void client_engine::be_calm() noexcept {
 // ---- The calls of the client -------------------------------------------------------------------
 
 bool client_engine::receive(std::span<const std::byte> bytes) noexcept {
-    ignored_.see(bytes);
-    const ssize_t taken = nghttp2_session_mem_recv(
-        session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    const bool lives = ignored_.pass(bytes, [this](std::span<const std::byte> piece) {
+        const ssize_t taken = nghttp2_session_mem_recv(
+            session_, reinterpret_cast<const std::uint8_t*>(piece.data()), piece.size());
+        if (taken < 0) is_broken_ = true;
+        if (taken < 0 && taken != NGHTTP2_ERR_NOMEM) is_wrong_ = true;
+        return taken >= 0;
+    });
     for (std::size_t n = ignored_.take(); n != 0; --n) waste_frame();
-    if (taken < 0) is_broken_ = true;
-    if (taken < 0 && taken != NGHTTP2_ERR_NOMEM) is_wrong_ = true;
-    return taken >= 0 && !calmed_;
+    return lives && !calmed_;
 }
 
 bool client_engine::write(std::string& out) noexcept {

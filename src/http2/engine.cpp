@@ -321,11 +321,13 @@ void engine::be_calm() noexcept {
 // ---- The calls of the server -------------------------------------------------------------------
 
 bool engine::receive(std::span<const std::byte> bytes) noexcept {
-    ignored_.see(bytes);
-    const ssize_t taken = nghttp2_session_mem_recv(
-        session_, reinterpret_cast<const std::uint8_t*>(bytes.data()), bytes.size());
+    const bool lives = ignored_.pass(bytes, [this](std::span<const std::byte> piece) {
+        return nghttp2_session_mem_recv(session_,
+                                        reinterpret_cast<const std::uint8_t*>(piece.data()),
+                                        piece.size()) >= 0;
+    });
     for (std::size_t n = ignored_.take(); n != 0; --n) waste(frames_left_);
-    return taken >= 0;
+    return lives;
 }
 
 bool engine::write(std::string& out) noexcept {

@@ -23,7 +23,31 @@ public:
     // Makes a count for a peer that sends `preface` bytes before its first frame.
     explicit ignored_frames(std::size_t preface) noexcept : left_(preface) {}
 
-    // Called with what has arrived, before nghttp2 takes it.
+    // Called with what has arrived; `give` gives it to nghttp2, and returns false if the connection
+    // must end, as this does then. nghttp2 1.52 counts one CONTINUATION for each piece of its head,
+    // and soon refuses them. So what has come of a head is kept here until the rest has come.
+    template <class Give>
+    bool pass(std::span<const std::byte> bytes, Give give) noexcept {
+        if (head_bytes_ != 0) {
+            const auto rest = bytes.first(std::min(head_.size() - head_bytes_, bytes.size()));
+            see(rest);
+            bytes = bytes.subspan(rest.size());
+            if (head_bytes_ != 0) return true;
+            if (!give(std::span<const std::byte>(head_))) return false;
+        }
+        see(bytes);
+        bytes = bytes.first(bytes.size() - head_bytes_);
+        return bytes.empty() || give(bytes);
+    }
+    // Called when nghttp2 begins with a frame, so does not ignore it.
+    void begun(const nghttp2_frame_hd& head) noexcept {
+        if (is_counted(head.type, head.length) && count_ != 0) --count_;
+    }
+    // Called when nghttp2 has taken all. Returns how many frames of it were ignored.
+    std::size_t take() noexcept { return std::exchange(count_, 0); }
+
+private:
+    // Follows the heads in what has arrived, before nghttp2 takes it.
     void see(std::span<const std::byte> bytes) noexcept {
         while (!bytes.empty()) {
             if (left_ != 0) {
@@ -42,14 +66,6 @@ public:
             if (is_counted(static_cast<std::uint8_t>(at(3)), left_)) ++count_;
         }
     }
-    // Called when nghttp2 begins with a frame, so does not ignore it.
-    void begun(const nghttp2_frame_hd& head) noexcept {
-        if (is_counted(head.type, head.length) && count_ != 0) --count_;
-    }
-    // Called when nghttp2 has taken all. Returns how many frames of it were ignored.
-    std::size_t take() noexcept { return std::exchange(count_, 0); }
-
-private:
     static bool is_counted(std::uint8_t type, std::size_t length) noexcept {
         return type >= NGHTTP2_CONTINUATION || (type == NGHTTP2_DATA && length == 0);
     }

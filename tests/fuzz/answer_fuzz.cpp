@@ -3,7 +3,6 @@
 #include <coppice/http/client.hpp>
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
-#include <coppice/io/timer.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,40 +10,16 @@
 #include <string_view>
 #include <system_error>
 
-#include "detached.hpp"
+#include "hostile_server.hpp"
 #include "verify.hpp"
 
 namespace {
 
 using namespace coppice;
-using namespace std::chrono_literals;
-using test::detached;
+using test::run;
+using test::serve;
 using test::verify;
 using test::verify_equal;
-
-// Answers one connection with pieces of `bytes`, then shuts down sending.
-detached serve(io::tcp::acceptor& acceptor, io::context& loop, std::string_view bytes,
-               std::size_t first, std::size_t others) {
-    std::error_code ec;
-    io::tcp::socket s = co_await acceptor.accept(use_await[ec]);
-    acceptor.close();
-    if (ec) co_return;
-    std::byte request[1024];
-    (void)co_await s.receive(request, use_await[ec]);
-    for (std::size_t piece = first; !bytes.empty() && !ec; piece = others) {
-        const std::string_view now = bytes.substr(0, piece);
-        bytes.remove_prefix(now.size());
-        co_await s.send_all(std::as_bytes(std::span(now)), use_await[ec]);
-        std::error_code ignored;
-        io::timer pause(loop);
-        co_await pause.wait_for(1ms, use_await[ignored]);
-    }
-    s.shutdown_send();
-    while (!ec) {  // until the client is gone
-        const std::size_t n = co_await s.receive(request, use_await[ec]);
-        if (n == 0) break;
-    }
-}
 
 task<> ask(http::client& client, io::endpoint to, std::string_view method, std::string& said) {
     http::client_request r;
@@ -58,9 +33,6 @@ task<> ask(http::client& client, io::endpoint to, std::string_view method, std::
     } catch (const std::system_error&) {
         said = "refused";  // an answer with two faults is refused for the first that is found
     }
-}
-detached run(task<> t) {
-    co_await std::move(t);
 }
 
 std::string talk(std::string_view bytes, unsigned char choice, std::size_t first,

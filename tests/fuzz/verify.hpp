@@ -14,8 +14,9 @@ inline void verify(bool holds, const std::string& what) {
     std::abort();
 }
 
-inline void verify_equal(const std::string& got, const std::string& wanted, const char* what) {
-    verify(got == wanted, std::string(what) + ":\n" + got + "\ninstead of\n" + wanted);
+inline void verify_equal(const std::string& got, const std::string& wanted,
+                         const std::string& what) {
+    verify(got == wanted, what + ":\n" + got + "\ninstead of\n" + wanted);
 }
 
 }  // namespace coppice::test

@@ -1,6 +1,10 @@
 // http::client resumes TLS: what a later connection offers, and what it does not.
 #include "secure_parts.hpp"
 
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <climits>
+#include <memory>
 #include <optional>
 
 namespace {
@@ -139,6 +143,75 @@ TEST_P(resuming_client, a_handler_still_sees_the_certificate_of_the_client) {
         http::client stranger(loop, secure_client());
         EXPECT_TRUE(co_await error_of(stranger, asks(url)));
     }(net.loop, url()));
+}
+
+// A server of OpenSSL, which speaks nothing newer than TLS 1.2. Says of each connection whether it
+// has resumed. Knows nothing of the first three any more when the fourth comes.
+class server_of_tls_1_2 {
+public:
+    server_of_tls_1_2(bool tickets, int connections)
+        : context_(SSL_CTX_new(TLS_server_method()), &SSL_CTX_free) {
+        const tls::certificate own = the_authority().issue({.names = "IP:127.0.0.1"});
+        const std::unique_ptr<BIO, decltype(&BIO_free)> chain(
+            BIO_new_mem_buf(own.chain.data(), static_cast<int>(own.chain.size())), &BIO_free);
+        const std::unique_ptr<BIO, decltype(&BIO_free)> key(
+            BIO_new_mem_buf(own.key.data(), static_cast<int>(own.key.size())), &BIO_free);
+        X509* const certificate = PEM_read_bio_X509(chain.get(), nullptr, nullptr, nullptr);
+        EVP_PKEY* const secret = PEM_read_bio_PrivateKey(key.get(), nullptr, nullptr, nullptr);
+        EXPECT_EQ(SSL_CTX_use_certificate(context_.get(), certificate), 1);
+        EXPECT_EQ(SSL_CTX_use_PrivateKey(context_.get(), secret), 1);
+        X509_free(certificate);
+        EVP_PKEY_free(secret);
+        SSL_CTX_set_max_proto_version(context_.get(), TLS1_2_VERSION);
+        const unsigned char name = 's';
+        SSL_CTX_set_session_id_context(context_.get(), &name, 1);
+        if (!tickets) SSL_CTX_set_options(context_.get(), SSL_OP_NO_TICKET);
+        server_.emplace([this](accepted& a) { serve(a.fd); }, connections);
+    }
+    std::string url() const { return "https://" + server_->where.to_string() + "/"; }
+
+private:
+    void serve(int fd) {
+        if (++served_ == 4) {
+            SSL_CTX_flush_sessions(context_.get(), LONG_MAX);
+            unsigned char keys[80] = {1};
+            SSL_CTX_set_tlsext_ticket_keys(context_.get(), keys, sizeof keys);
+        }
+        const std::unique_ptr<SSL, decltype(&SSL_free)> ssl(SSL_new(context_.get()), &SSL_free);
+        SSL_set_fd(ssl.get(), fd);
+        ASSERT_EQ(SSL_accept(ssl.get()), 1);
+        char asked[4096];
+        if (SSL_read(ssl.get(), asked, sizeof asked) <= 0) return;
+        const std::string body = SSL_session_reused(ssl.get()) != 0 ? "resumed" : "new";
+        const std::string answer =
+            "HTTP/1.1 200 OK\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
+        SSL_write(ssl.get(), answer.data(), static_cast<int>(answer.size()));
+        while (SSL_read(ssl.get(), asked, sizeof asked) > 0) {
+        }
+        SSL_shutdown(ssl.get());
+    }
+
+    const std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)> context_;
+    int served_ = 0;
+    std::optional<server_of> server_;
+};
+
+TEST_P(resuming_client, a_session_of_tls_1_2_is_offered_until_the_server_makes_a_new_one) {
+    for (const bool tickets : {true, false}) {
+        server_of_tls_1_2 peer(tickets, 5);
+        network net(GetParam());
+        net.run([](io::context& loop, std::string url) -> task<> {
+            http::client client(loop, secure_client());
+            EXPECT_EQ(co_await ask_anew(client, url), "new");
+            for (int i = 0; i != 2; ++i) EXPECT_EQ(co_await ask_anew(client, url), "resumed");
+            EXPECT_EQ(client.sessions(), 1u);
+            EXPECT_EQ(co_await ask_anew(client, url), "new");
+            EXPECT_EQ(client.sessions(), 1u);
+            EXPECT_EQ(co_await ask_anew(client, url), "resumed");
+            EXPECT_EQ(client.connections_made(), 5u);
+            EXPECT_EQ(client.connections_resumed(), 3u);
+        }(net.loop, peer.url()));
+    }
 }
 
 }  // namespace

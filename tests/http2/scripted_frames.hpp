@@ -24,11 +24,6 @@ inline http::client_options by_prior_knowledge() {
     return o;
 }
 
-inline std::string number(std::uint32_t value) {
-    std::string made;
-    for (const int shift : {24, 16, 8, 0}) made.push_back(static_cast<char>(value >> shift));
-    return made;
-}
 inline std::string settings(std::string_view entries = {}) {
     return frame(NGHTTP2_SETTINGS, 0, 0, entries);
 }
@@ -39,12 +34,6 @@ inline std::string head_of(std::uint32_t stream, int flags, std::string_view mor
 inline std::string hello(std::uint32_t stream) {
     return head_of(stream, 0, literal("x-a", "b")) + frame(NGHTTP2_DATA, 0, stream, "hel") +
            frame(NGHTTP2_DATA, end_stream, stream, "lo");
-}
-inline std::string reset_frame(std::uint32_t stream, std::uint32_t code) {
-    return frame(NGHTTP2_RST_STREAM, 0, stream, number(code));
-}
-inline std::string goaway(std::uint32_t last, std::uint32_t code = 0) {
-    return frame(NGHTTP2_GOAWAY, 0, 0, number(last) + number(code));
 }
 
 // A setting that says how many streams may be open at once.

@@ -183,7 +183,7 @@ TEST_P(Http2Server, a_closed_window_makes_the_producer_wait) {
     const std::int32_t stream = c.ask("GET", "/endless");
     c.go_on([&] { return c.at(stream).body.size() == 65'535; });
     EXPECT_EQ(c.get("/empty").status, 204);  // another stream is served meanwhile
-    EXPECT_LE(m.written.load(relaxed), 6);  // the window, and what is under way
+    EXPECT_LE(m.written.load(relaxed), 6);   // the window, and what is under way
     c.open_window(stream, 65'535);
     c.go_on([&] { return c.at(stream).body.size() == 2 * 65'535; });
     EXPECT_LE(m.written.load(relaxed), 10);

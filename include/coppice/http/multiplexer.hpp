@@ -32,7 +32,7 @@ public:
     // resets the stream.
     virtual bool input(std::string_view bytes) noexcept = 0;
     virtual bool end_input(std::string_view trailers) noexcept = 0;
-    // Says that the stream is closed: its last call. `reset`: before its proper end.
+    // Says that the stream is closed: its last call. `reset`: because of an error.
     virtual void closed(bool reset) noexcept = 0;
     // Moves the next bytes of this side's body into `room`. Neither bytes nor the end: the engine
     // asks again after multiplexer::wake().
