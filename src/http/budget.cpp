@@ -99,11 +99,28 @@ bool connection::reserve_output(exchange& e) noexcept {
     return true;
 }
 
-void connection::give_output_back(exchange& e) noexcept {
-    const std::size_t bytes = std::exchange(e.reserved_output, 0);
+void connection::give_back(exchange& e, std::size_t& part) noexcept {
+    const std::size_t bytes = std::exchange(part, 0);
     if (bytes == 0) return;
     e.reserved -= bytes;
     e.budget.give(bytes);
+}
+
+void connection::give_output_back(exchange& e) noexcept {
+    give_back(e, e.reserved_output);
+}
+
+bool peer_address::reserve_for_body(std::size_t bytes) noexcept {
+    if (!of_.budget.reserve(bytes)) return false;
+    of_.more = true;
+    of_.reserved += bytes;
+    of_.reserved_body += bytes;
+    return true;
+}
+
+bool internal::reserve_for_body(const request& r, std::size_t bytes) noexcept {
+    if (r.origin_ == nullptr || r.origin_->peer == nullptr) return true;  // no server's
+    return r.origin_->peer->reserve_for_body(bytes);
 }
 
 // Called when a buffer of the loop has been put into e.ahead. It counts even if it does not fit,

@@ -1,9 +1,9 @@
 // The budget of bytes that a server keeps for its clients, over all connections.
 #pragma once
-// Three things count: requests that have not arrived completely, with what it takes to serve them;
-// what is read ahead; and answers that clients have not read. What fits into a buffer lent by the
-// loop does not count, so most requests never come here. An exchange notes what it has reserved,
-// and gives it back when its batch is over.
+// Four things count: requests that have not arrived completely, with what it takes to serve them;
+// what is read ahead; answers that clients have not read; and what compresses streamed bodies. What
+// fits into a buffer lent by the loop does not count, so most requests never come here. An exchange
+// notes what it has reserved, and gives it back when its batch is over.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>

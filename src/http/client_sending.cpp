@@ -39,6 +39,7 @@ public:
             piece_.append(bytes.substr(0, taken));
             bytes.remove_prefix(taken);
             if (left_) *left_ -= taken;  // only now: a stop leaves the rest out
+            written_ += taken;
             if (piece_.size() == piece_bytes) co_await flush();
         }
     }
@@ -55,6 +56,7 @@ public:
         if (!sent) co_await execution::just_stopped();
         if (behind) co_await flush();  // the rest of a stopped call was sent first
     }
+    std::uint64_t written() const noexcept override { return written_; }
     void trailer(std::string_view name, std::string_view value) override {
         if (chunked_) trailers_.add(name, value);
     }
@@ -88,6 +90,7 @@ private:
     std::string piece_;
     response trailers_;                  // only its fields
     std::optional<std::uint64_t> left_;  // of the declared length
+    std::uint64_t written_ = 0;
     bool chunked_;
     bool framed_;          // by HTTP/1.1
     bool unsent_ = false;  // the output holds the rest of a stopped call

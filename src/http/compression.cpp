@@ -1,12 +1,16 @@
 // The compression filter of http/filters.hpp, with zlib.
+#include <coppice/exec/just.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/internal/scan.hpp>
+
+#include "whole_writes.hpp"
 
 #include <zlib.h>
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -48,6 +52,8 @@ bool compresses_well(std::string_view type) noexcept {
 // One compressed text, written piece by piece.
 class deflater : immovable {
 public:
+    static constexpr std::size_t memory_bytes = std::size_t{264} * 1024;  // that zlib takes
+
     deflater(bool gzip, int level) {
         constexpr int window = 15, gzip_header = 16, memory = 8;
         if (::deflateInit2(&stream_, level, Z_DEFLATED, window + (gzip ? gzip_header : 0), memory,
@@ -87,37 +93,52 @@ private:
 // A streamed body, compressed as it is written.
 class deflated_body final : public body_source {
 public:
-    deflated_body(std::shared_ptr<body_source> plain, bool gzip, int level)
-        : plain_(std::move(plain)), deflater_(gzip, level) {}
+    deflated_body(std::shared_ptr<body_source> plain, bool gzip, int level) noexcept
+        : plain_(std::move(plain)), gzip_(gzip), level_(level) {}
     std::optional<std::uint64_t> length() const noexcept override { return std::nullopt; }
     task<> write_to(body_writer& out) override {
-        through pass(out, deflater_);
+        through pass(out, plain_->length(), gzip_, level_);
         co_await plain_->write_to(pass);
-        std::string last;
-        deflater_.add({}, Z_FINISH, last);
-        co_await out.write(last);
+        if (!pass.is_whole()) {
+            if (out.stop_token().stop_requested()) co_await execution::just_stopped();
+            throw std::length_error("a body is shorter than its declared length");
+        }
+        co_await pass.finish();
     }
 
 private:
     class through final : public body_writer {
     public:
-        through(body_writer& out, deflater& d) noexcept : out_(out), deflater_(d) {}
+        through(body_writer& out, std::optional<std::uint64_t> declared, bool gzip, int level)
+            : out_(out), packed_(out), deflater_(gzip, level), declared_(declared) {}
         task<> write(std::string_view bytes) override {
+            if (declared_ && bytes.size() > *declared_ - written_) {
+                throw std::length_error("a body is longer than its declared length");
+            }
             // In pieces, so that the compressed beginning of a large write is sent early.
             constexpr std::size_t most = std::size_t{1} << 20;
+            if (!packed_.text().empty()) co_await packed_.write();  // what a stopped call has left
             while (!bytes.empty()) {
-                deflater_.add(bytes.substr(0, most), Z_NO_FLUSH, packed_);
-                bytes.remove_prefix(std::min(most, bytes.size()));
-                if (!packed_.empty()) co_await out_.write(packed_);
-                packed_.clear();
+                const std::string_view piece = bytes.substr(0, most);
+                deflater_.add(piece, Z_NO_FLUSH, packed_.text());
+                bytes.remove_prefix(piece.size());
+                written_ += piece.size();
+                if (!packed_.text().empty()) co_await packed_.write();
             }
         }
+        std::uint64_t written() const noexcept override { return written_; }
         // After this, the client can decompress everything that was written so far.
         task<> flush() override {
-            deflater_.add({}, Z_SYNC_FLUSH, packed_);
-            co_await out_.write(packed_);
-            packed_.clear();
+            if (!packed_.text().empty()) co_await packed_.write();  // what a stopped call has left
+            deflater_.add({}, Z_SYNC_FLUSH, packed_.text());
+            co_await packed_.write();
             co_await out_.flush();
+        }
+        // Called after the producer, as finish().
+        bool is_whole() const noexcept { return written_ == declared_.value_or(written_); }
+        task<> finish() {
+            deflater_.add({}, Z_FINISH, packed_.text());
+            co_await packed_.write();
         }
         void trailer(std::string_view name, std::string_view value) override {
             out_.trailer(name, value);
@@ -127,12 +148,15 @@ private:
 
     private:
         body_writer& out_;
-        deflater& deflater_;
-        std::string packed_;
+        whole_writes packed_;
+        deflater deflater_;
+        const std::optional<std::uint64_t> declared_;  // bytes
+        std::uint64_t written_ = 0;
     };
 
     std::shared_ptr<body_source> plain_;
-    deflater deflater_;
+    const bool gzip_;
+    const int level_;
 };
 
 class compression_filter final : public filter {
@@ -145,12 +169,14 @@ public:
     }
 
     void after(const request& r, response& answer) const override {
+        if (answer.status() == 304) answer.add("Vary", "Accept-Encoding");  // as the 200 may say
         if (!may_change(answer) || (options_.permits && !options_.permits(r, answer))) return;
         answer.add("Vary", "Accept-Encoding");
         const std::string_view coding = choose_coding(r.find("Accept-Encoding").value_or(""));
         if (coding.empty()) return;
         const bool gzip = coding == "gzip";
         if (answer.source() != nullptr) {
+            if (r.verb() != method::head && !reserve_for_body(r, deflater::memory_bytes)) return;
             answer.body(std::make_shared<deflated_body>(answer.source(), gzip, options_.level));
         } else {
             std::string packed;

@@ -225,7 +225,7 @@ private:
     class input_stop;
     void await_head(exchange& e) noexcept;
     void await_body() noexcept;
-    void await_piece(std::uint64_t received, duration taken) noexcept;
+    void await_piece(std::uint64_t received, duration taken, duration most) noexcept;
     bool keep(exchange& e);
     task<bool> receive_more(exchange& e, std::size_t whole = 0);
     task<step> receive_head(exchange& e);
@@ -293,6 +293,7 @@ private:
     void enter(state s, duration time) noexcept;
     void set_deadline(time_point when) noexcept;
     void end_within(duration time) noexcept;
+    duration time_in_drain(duration time) const noexcept;
     void allow_time_for(time_point began, std::uint64_t received) noexcept;
     void run_out_of_time() noexcept;
     duration transfer_time(duration base, std::uint64_t bytes) const noexcept;
@@ -304,6 +305,7 @@ private:
     [[gnu::cold, gnu::noinline]] step give_way(exchange& e);
     bool reserve_output(exchange& e) noexcept;
     static void give_output_back(exchange& e) noexcept;
+    static void give_back(exchange& e, std::size_t& part) noexcept;
     void reserve_ahead(exchange& e) noexcept;
 
     // answering.cpp: from requests to answers.

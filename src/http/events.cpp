@@ -12,6 +12,7 @@
 #include <coppice/io/context.hpp>
 
 #include "loop_wait.hpp"
+#include "whole_writes.hpp"
 
 #include <exception>
 #include <stdexcept>
@@ -58,7 +59,8 @@ std::string text_of_event(const page_event& e) {
 // The producer and the keep-alive share one writer, which allows one at a time.
 class live_events final : public event_writer {
 public:
-    live_events(io::context& loop, body_writer& out) noexcept : loop_(loop), out_(out) {}
+    live_events(io::context& loop, body_writer& out) noexcept
+        : loop_(loop), out_(out), texts_(out) {}
 
     task<> send(const page_event& e) override {
         const std::string text = text_of_event(e);
@@ -68,6 +70,8 @@ public:
             co_await execution::starts_on(loop_.get_scheduler(), write(text));
         }
     }
+    // Called at the end: sends what a stopped call has left.
+    task<> finish() { return texts_.write(); }
     inplace_stop_token stop_token() const noexcept override { return out_.stop_token(); }
     inplace_stop_token drain_token() const noexcept override { return out_.drain_token(); }
 
@@ -116,13 +120,16 @@ private:
         if (!done) co_await execution::just_stopped();
     }
     task<> write_now(std::string_view text) {
-        co_await out_.write(text);
+        if (!texts_.text().empty()) co_await texts_.write();  // what a stopped call has left
+        texts_.text() = text;
+        co_await texts_.write();
         co_await out_.flush();
     }
 
     io::context& loop_;
     body_writer& out_;
-    std::uint64_t written_ = 0;
+    whole_writes texts_;         // of events and comments
+    std::uint64_t written_ = 0;  // how many
     bool is_writing_ = false;
     loop_wait::list waiters_;
 };
@@ -137,6 +144,7 @@ public:
         live_events to(loop_, out);
         co_await execution::when_any(
             producer_->run(to), to.send_comments(options_.comment_interval, options_.end_at_drain));
+        co_await to.finish();
     }
 
 private:

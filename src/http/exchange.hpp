@@ -141,6 +141,9 @@ public:
     bool is_secure() const noexcept;  // the client's connection, which has the exchange
     const io::agreed_security* security() const noexcept;  // likewise
     const forwarding& trusted() const noexcept;            // the server's proxies
+    // Reserves memory of the budget for the body of the answer. Returns false if it does not fit.
+    // Threads: the one that has the exchange.
+    [[nodiscard]] bool reserve_for_body(std::size_t bytes) noexcept;
     // Forgets the address, for the next connection.
     void forget() noexcept { known_ = false; }
 
@@ -219,6 +222,7 @@ struct alignas(64) exchange : io::timer_entry {
     std::size_t room = 0;             // the reserved part of `input`'s capacity
     std::size_t reserved = 0;         // of the budget, without what is read ahead
     std::size_t reserved_output = 0;  // of `reserved`, for unsent output
+    std::size_t reserved_body = 0;    // of `reserved`, for what makes the body of `streamed`
     std::size_t reserved_ahead = 0;   // of the budget, for `ahead`; the loop's own
     bool out_of_room = false;         // the last reservation did not fit into the budget
     byte_budget& budget;

@@ -64,6 +64,7 @@ void incoming_body::turn_to_read::end() noexcept {
 task<std::string_view> incoming_body::read() {
     serving_loop& loop = connection_.loop_;
     turn_to_read turn(*this);
+    if (refusal_) throw *refusal_;  // some of the body is lost
     for (;;) {
         if (const std::string_view piece = next_piece(); ended_ || !piece.empty()) {
             begun_ = true;
@@ -90,6 +91,12 @@ task<std::string_view> incoming_body::read() {
     }
 }
 
+// Refuses this and every later read.
+void incoming_body::refuse(int status, const char* reason) {
+    refusal_ = refused{status, reason};
+    throw *refusal_;
+}
+
 // Returns the next piece that has arrived; "" if nothing has, or at the end.
 std::string_view incoming_body::next_piece() {
     if (ended_) return {};
@@ -104,7 +111,7 @@ std::string_view incoming_body::next_piece() {
         return {begin, taken};
     }
     const chunk_decoder::result r = decoder_.decode(std::span(begin, size));
-    if (r.status == parse_status::error) throw refused{r.error, r.reason};
+    if (r.status == parse_status::error) refuse(r.error, r.reason);
     at_ += r.consumed;
     received_ += r.produced;
     ended_ = r.status == parse_status::complete;
@@ -124,7 +131,10 @@ task<bool> incoming_body::receive(inplace_stop_token stop, execution::instant de
     }
     // The client's time does not count as the handler's, nor the handler's as the client's.
     const time_point began = c.loop_.context.turn_time();
-    c.await_piece(received_, taken_);
+    if (c.loop_.draining && taken_max_ == duration::max()) {
+        taken_max_ = saturating_add(taken_, c.loop_.options.timeouts.drain_request);
+    }
+    c.await_piece(received_, taken_, taken_max_);
     exchange_.input.clear();
     exchange_.left = {};
     connection::input_stop listening(c, stop, deadline);
@@ -140,7 +150,7 @@ task<bool> incoming_body::receive(inplace_stop_token stop, execution::instant de
     exchange_.origin.deadline = saturating_add(exchange_.origin.deadline, waited);
     c.resume_run(exchange_);
     if (c.socket_.is_open()) c.watch();
-    if (full) throw refused{503, no_room_reason};
+    if (full) refuse(503, no_room_reason);
     if (!more) co_return false;
     bytes_.assign(exchange_.input);
     at_ = 0;

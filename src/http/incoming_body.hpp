@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -48,6 +49,7 @@ private:
     private:
         incoming_body* body_;
     };
+    [[noreturn]] void refuse(int status, const char* reason);
     std::string_view next_piece();
     task<bool> receive(inplace_stop_token stop, execution::instant deadline);
 
@@ -56,10 +58,12 @@ private:
     chunk_decoder decoder_;
     std::string bytes_;  // received bytes; those from at_ on have not been given out
     std::size_t at_ = 0;
-    std::uint64_t left_;          // bytes left of a body with a declared length
-    std::uint64_t received_ = 0;  // bytes since the handler's first wait
-    duration taken_{};            // time that the client took to send them
-    std::size_t kept_ = 0;        // bytes of the budget, for what the handler collects
+    std::uint64_t left_;                    // bytes left of a body with a declared length
+    std::uint64_t received_ = 0;            // bytes since the handler's first wait
+    duration taken_{};                      // time that the client took to send them
+    duration taken_max_ = duration::max();  // set in a drain
+    std::size_t kept_ = 0;                  // bytes of the budget, for what the handler collects
+    std::optional<refused> refusal_;
     std::mutex turns_;
     bool reading_ = false;  // a read() is under way; under turns_
     bool begun_ = false;    // read() has given a piece, or the end

@@ -4,6 +4,7 @@
 
 #include <coppice/base/saturating.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace coppice::http {
@@ -13,20 +14,20 @@ using namespace internal;
 // Enters `reading_head`, unless the request's time has begun already.
 void connection::await_head(exchange& e) noexcept {
     if (!std::exchange(e.in_head, true)) {
-        enter(state::reading_head, loop_.options.timeouts.header);
+        enter(state::reading_head, time_in_drain(loop_.options.timeouts.header));
     }
 }
 
 // Enters `reading_body`, for a body that is received or dropped as a whole.
 void connection::await_body() noexcept {
-    enter(state::reading_body, loop_.options.timeouts.body);
+    enter(state::reading_body, time_in_drain(loop_.options.timeouts.body));
 }
 
 // Enters `reading_body`, for the next piece of a body of which the client has taken the time
-// `taken` to send `received` bytes.
-void connection::await_piece(std::uint64_t received, duration taken) noexcept {
+// `taken` to send `received` bytes. `most`: the time that it may take for all.
+void connection::await_piece(std::uint64_t received, duration taken, duration most) noexcept {
     const duration allowed = transfer_time(loop_.options.timeouts.body, received);
-    enter(state::reading_body, saturating_sub(allowed, taken));
+    enter(state::reading_body, saturating_sub(std::min(allowed, most), taken));
 }
 
 // Moves the rest of the batch into e.input, and gives the buffer back. Returns false if there is no

@@ -36,6 +36,10 @@ std::optional<response> connection::answer_without_handler(exchange& e, const re
     for (const auto& f : loop_.routes.filters()) {
         if (std::optional<response> made = f->before(r)) return made;
     }
+    // Of the protocols of an extended CONNECT, only WebSocket is there (RFC 9220 section 3).
+    if (is_stream_ && link_->is_tunnel() && r.find("Upgrade") != "websocket") {
+        return response::status(501, "the protocol is not implemented");
+    }
     switch (e.match.status) {
         case match_status::found:
             if (const filter_chain* const chain = e.match.handler->chain()) {

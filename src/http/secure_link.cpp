@@ -203,8 +203,8 @@ secure_link::next secure_link::work() noexcept {
 secure_link::next secure_link::shake_hands() noexcept {
     if (!reader_.is_active() && !writer_.is_active()) return next::wait;
     if (!make_room()) return next::go_on;
-    // Without input there is nothing to compute.
-    if (computation_ == nullptr || engine_->unread() == 0) {
+    // Without input there is nothing to compute, unless the last step did not fit into the room.
+    if (computation_ == nullptr || (engine_->unread() == 0 && !was_cut_short_)) {
         return note_handshake(engine_->handshake());
     }
     // The room is empty then: what comes home has always got further.
@@ -224,6 +224,7 @@ void secure_link::computed(io::secure_progress p) noexcept {
 }
 
 secure_link::next secure_link::note_handshake(const io::secure_progress& p) noexcept {
+    was_cut_short_ = p.what == io::secure_step::needs_output;
     if (p.what != io::secure_step::done) return judge(p);
     ready_ = true;
     const std::string_view protocol = engine_->protocol();

@@ -161,6 +161,7 @@ private:
     bool ready_ = false;                // the handshake is done
     bool speaks_other_ = false;         // and has agreed on other_protocol_
     bool is_computing_ = false;         // the pool has the engine
+    bool was_cut_short_ = false;        // the last step of the handshake needs output
     bool wants_input_ = false;          // the engine can do nothing before bytes come
     bool is_resting_ = false;           // the pending receive is canceled by rest_receiving()
     bool was_full_ = false;             // the last receive filled its buffer: there may be more

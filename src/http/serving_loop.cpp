@@ -76,7 +76,7 @@ void exchange::clear() noexcept {
     }
     const std::size_t bytes = std::exchange(reserved, 0) + std::exchange(reserved_ahead, 0);
     if (bytes != 0) budget.give(bytes);
-    room = reserved_output = 0;
+    room = reserved_output = reserved_body = 0;
     out_of_room = false;
     address.forget();
     marks.forget();
@@ -186,6 +186,7 @@ void serving_loop::hasten(loop_timer& timer, list& waiting) noexcept {
 
 void serving_loop::begin_drain(duration hard_stop) noexcept {
     draining = true;
+    drain_began = context.turn_time();
     for (const auto& port : ports) port->acceptor.close();
     idle.for_each([](connection& c) { c.drain(); });
     handshakes.for_each([](connection& c) { c.drain(); });

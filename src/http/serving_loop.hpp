@@ -182,6 +182,7 @@ struct serving_loop : immovable {
     date_cache dates;
     time_point dated = time_point::min();  // the turn of the last date
     bool draining = false;
+    time_point drain_began{};          // only if `draining`
     inplace_stop_source drain_source;  // requested when `draining` becomes true
     bool drained = false;
     loop_counts counts;

@@ -102,7 +102,7 @@ private:
     std::uint64_t left_ = 0;         // bytes that the answer's body still needs
     bool is_chunked_;                // the request's body is given in chunks
     bool is_head_;                   // the request is HEAD
-    const bool is_tunnel_;           // the request is for a WebSocket
+    const bool is_tunnel_;           // the request is for a WebSocket, or another protocol
     bool is_ended_;                  // the client has ended its side of a tunnel
     bool is_open_ = false;           // the tunnel was answered with 101
     bool is_answered_ = false;       // the final head was given to the engine

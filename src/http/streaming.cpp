@@ -66,6 +66,7 @@ public:
         }
         if (!sent) co_await execution::just_stopped();
     }
+    std::uint64_t written() const noexcept override { return written_; }
     void trailer(std::string_view name, std::string_view value) override {
         if (trails_) trailers_.add(name, value);
     }
@@ -74,8 +75,10 @@ public:
         return connection_.loop_.drain_source.get_token();
     }
 
-    // Called on the loop after the producer. Returns false if the body is shorter than was
-    // declared, or there is no memory for the fields after it.
+    // Returns true unless the body is shorter than was declared.
+    bool is_whole() const noexcept { return left_.value_or(0) == 0; }
+    // Called on the loop after the producer. Returns false if there is no memory for the fields
+    // after the body.
     bool finish() {
         put_piece();
         if (chunked_) {
@@ -83,9 +86,8 @@ public:
         } else if (trails_ && !connection_.link_->keep_trailers(trailers_.fields())) {
             return false;
         }
-        return left_.value_or(0) == 0;
+        return true;
     }
-    std::uint64_t written() const noexcept { return written_; }
 
 private:
     // Called on the loop. Gives false if the client is gone, or the awaiter was stopped; the next
@@ -160,11 +162,16 @@ task<connection::step> connection::send_stream(exchange& e) {
     }
     if (!come_home_at_once()) co_await come_home();
     note(e, status, out.written(), &head);
+    if (whole && !out.is_whole() && !e.origin.stop.stop_requested()) {
+        error = std::make_exception_ptr(
+            std::length_error("a body is shorter than its declared length"));
+    }
     if (error) report_exception(e, std::exchange(error, nullptr));
     kept.reset();  // its body may refer to the stop source
+    give_back(e, e.reserved_body);
     end_run(e);
     if (!whole) ++e.stops;
-    if (whole && socket_.is_open() && out.finish()) {
+    if (whole && out.is_whole() && socket_.is_open() && out.finish()) {
         e.streaming = false;
         co_return step::answered;
     }

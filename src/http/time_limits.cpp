@@ -3,6 +3,8 @@
 
 #include <coppice/base/saturating.hpp>
 
+#include <algorithm>
+
 namespace coppice::http {
 
 using namespace internal;
@@ -54,6 +56,15 @@ void connection::run_out_of_time() noexcept {
 void connection::end_within(duration time) noexcept {
     const time_point latest = saturating_add(loop_.context.turn_time(), time);
     if (latest < batch_->deadline) set_deadline(latest);
+}
+
+// Returns the time for a part of a request, which is `time` if the server does not drain. In a
+// drain, all parts that have not come share one time.
+duration connection::time_in_drain(duration time) const noexcept {
+    if (!loop_.draining) return time;
+    const time_point from = std::max(loop_.drain_began, batch_->began);
+    const time_point latest = saturating_add(from, loop_.options.timeouts.drain_request);
+    return std::min(time, saturating_sub(latest, loop_.context.turn_time()));
 }
 
 duration connection::transfer_time(duration base, std::uint64_t bytes) const noexcept {

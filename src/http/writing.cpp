@@ -129,10 +129,12 @@ task<bool> connection::send_file(exchange& e, file_part part) {
                 ::pread(part.file, e.output.data(), e.output.size(), static_cast<off_t>(at));
             n = static_cast<std::size_t>(std::max<ssize_t>(read, 0));
             e.output.resize(n);
+            if (!reserve_output(e)) co_return false;
             enter(state::writing, latest - loop_.context.turn_time());
             std::error_code ec;
             co_await socket_.send_all(std::as_bytes(std::span(e.output)), use_await[ec]);
             e.output.clear();
+            give_output_back(e);
             if (ec) co_return false;
         } else if (!sent && sent.error() == std::errc::interrupted) {
             continue;
@@ -163,6 +165,7 @@ task<bool> connection::send_file_in_pieces(exchange& e, file_part part) {
         const std::size_t n = read_at(part.file, e.output.data(), most, at);
         e.output.resize(n);
         if (n == 0) co_return false;  // the file was truncated meanwhile, or cannot be read
+        if (!reserve_output(e)) co_return false;
         enter(state::writing, latest - loop_.context.turn_time());
         std::error_code ec;
         for (std::size_t sent = 0; sent != n && !ec;) {
@@ -170,6 +173,7 @@ task<bool> connection::send_file_in_pieces(exchange& e, file_part part) {
             co_await send_through_link(left, sent, ec);
         }
         e.output.clear();
+        give_output_back(e);
         if (ec) co_return false;
         e.bytes_sent += n;
         at += n;

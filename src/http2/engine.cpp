@@ -236,17 +236,10 @@ int engine::head_ended(const nghttp2_frame& frame, stream& s) {
                                          NGHTTP2_PROTOCOL_ERROR);
     }
     s.is_tunnel = s.head.is_tunnel();
-    if (s.is_tunnel && !s.head.is_websocket()) return refuse_protocol(s);
     frames_left_ = std::min(frames_left_ + 2, most_.idle_frames_max);
     s.user = streams_.begin(s.number, text, ended);
     if (s.user == nullptr) reset(s.number, http::stream_reset::refused);
     return 0;
-}
-
-// Answers a request for a protocol that the server does not speak, as RFC 9220 section 3 says.
-int engine::refuse_protocol(const stream& s) noexcept {
-    const nghttp2_nv status = pair_of(":status", "501");
-    return nghttp2_submit_response(session_, s.number, &status, 1, nullptr);
 }
 
 // ---- What a client may waste -------------------------------------------------------------------

@@ -48,7 +48,6 @@ private:
     stream* open(std::int32_t number) noexcept;
     void close(stream& s, bool reset) noexcept;
     int head_ended(const nghttp2_frame& frame, stream& s);
-    int refuse_protocol(const stream& s) noexcept;
     void note_frame(const nghttp2_frame_hd& head) noexcept;
     void note_data(const nghttp2_frame& frame, bool ended) noexcept;
     void note_sent(const nghttp2_frame& frame) noexcept;

@@ -21,6 +21,10 @@ constexpr std::string_view upgrade_lines =
     "sec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
     "upgrade: websocket\r\n"
     "connection: upgrade\r\n";
+// Of an extended CONNECT for a protocol that the server does not speak.
+constexpr std::string_view other_upgrade_lines =
+    "upgrade: unknown\r\n"
+    "connection: upgrade\r\n";
 
 // The bytes that could end a part of a request line, or a field line, before its time.
 bool is_plain(std::string_view text) noexcept {
@@ -90,14 +94,15 @@ bool head_text::add_pseudo(std::string_view name, std::string_view value,
 }
 
 // A target in absolute-form says by which scheme it was to be reached; the server refuses one that
-// does not agree with the connection.
+// does not agree with the connection. It looks at every such head before it calls a handler.
 bool head_text::put_target(std::string& to, bool secure) const {
     if (method_ == "CONNECT" && !has_protocol_) {
         to += authority_;
         return path_.empty() && scheme_.empty() && has_authority_;
     }
     if (!path_.starts_with('/') && (path_ != "*" || method_ != "OPTIONS")) return false;
-    if (!http::internal::equals_ignoring_case(scheme_, secure ? "https" : "http")) {
+    const bool is_other = has_protocol_ && !is_websocket();
+    if (is_other || !http::internal::equals_ignoring_case(scheme_, secure ? "https" : "http")) {
         to.append(scheme_).append("://").append(has_authority_ ? authority_ : host_);
         if (path_ == "*") return true;
     }
@@ -124,7 +129,7 @@ std::string_view head_text::finish(bool body, bool secure) {
     text_ += lines_;
     if (!cookie_.empty()) text_.append("cookie: ").append(cookie_).append("\r\n");
     if (has_protocol_) {
-        text_ += upgrade_lines;
+        text_ += is_websocket() ? upgrade_lines : other_upgrade_lines;
     } else if (body && !has_length_) {
         text_ += "transfer-encoding: chunked\r\n";
     }

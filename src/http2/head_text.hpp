@@ -21,16 +21,16 @@ public:
     // request is malformed.
     std::string_view finish(bool body, bool secure);
     // Returns true if the request is an extended CONNECT (RFC 8441): the stream is to become a
-    // tunnel for another protocol. The head is then that of HTTP/1.1's upgrade to WebSocket, if
-    // that is the protocol.
+    // tunnel for another protocol. The head is then that of HTTP/1.1's upgrade to WebSocket, or, if
+    // that is not the protocol, to one that is unknown.
     bool is_tunnel() const noexcept { return has_protocol_; }
-    bool is_websocket() const noexcept;
     // Returns the field lines alone: of trailers.
     std::string_view lines() const noexcept { return lines_; }
 
 private:
     bool add_pseudo(std::string_view name, std::string_view value, const http::limits& limit);
     bool put_target(std::string& to, bool secure) const;
+    bool is_websocket() const noexcept;
 
     std::string method_, scheme_, authority_, path_, protocol_, host_, cookie_;
     std::string lines_;

@@ -3,10 +3,10 @@
 #include <coppice/http/filters.hpp>
 #include <coppice/http/server.hpp>
 
+#include "inflated.hpp"
 #include "running_server.hpp"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <stdexcept>
 
@@ -18,20 +18,6 @@ using http::body_writer;
 using http::choose_coding;
 using http::request;
 using http::response;
-
-std::string inflated(std::string_view packed) {
-    z_stream stream{};
-    ::inflateInit2(&stream, 15 + 32);  // gzip or zlib, by its header
-    std::string out(1u << 22, '\0');
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
-    stream.avail_in = static_cast<uInt>(packed.size());
-    stream.next_out = reinterpret_cast<Bytef*>(out.data());
-    stream.avail_out = static_cast<uInt>(out.size());
-    const int status = ::inflate(&stream, Z_FINISH);
-    out.resize(out.size() - stream.avail_out);
-    ::inflateEnd(&stream);
-    return status == Z_STREAM_END ? out : "broken";
-}
 
 std::string field(const std::string& answer, const std::string& name) {
     const std::size_t at = answer.find("\r\n" + name + ": ");
@@ -95,6 +81,15 @@ TEST_P(filters_on, compression_uses_a_coding_that_the_client_accepts_and_names_i
     EXPECT_EQ(field(plain, "Content-Encoding"), "");
     EXPECT_EQ(field(plain, "Vary"), "Accept-Encoding");
     EXPECT_EQ(body_of(plain), long_text);
+}
+
+// A cache that stored the 200 must not forget that it depends on Accept-Encoding.
+TEST_P(filters_on, rfc9110_15_4_5_a_304_says_what_the_answer_depends_on) {
+    http::router r;
+    r.get("/same", [](request&) { return response(304).add("ETag", "\"1\""); });
+    r.use(http::compression());
+    running_server server(options_of(GetParam()), std::move(r));
+    EXPECT_EQ(field(ask(server.port(), "HEAD", "/same"), "Vary"), "Accept-Encoding");
 }
 
 TEST_P(filters_on, compression_leaves_answers_alone_that_it_must_not_change) {

@@ -6,9 +6,11 @@
 #include "toy_security.hpp"
 
 #include <condition_variable>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -51,21 +53,39 @@ private:
     int came_ = 0;
 };
 
-// A toy whose handshake is slow once bytes have come. It notes a computation on a loop.
+constexpr char filler = '\xee';  // begins no frame of a toy
+
+// A toy whose handshake is slow once bytes have come. It notes a computation on a loop. It takes
+// all of the client's hello first, and then writes so many rooms of filler.
 class slow_engine final : public io::secure_engine {
 public:
-    slow_engine(gate& g, atomic<int>& on_loops) : gate_(g), on_loops_(on_loops) {}
-    void input(std::span<const std::byte> bytes) noexcept override { toy_.input(bytes); }
-    std::size_t unread() const noexcept override { return toy_.unread(); }
+    slow_engine(gate& g, atomic<int>& on_loops, int rooms)
+        : gate_(g), on_loops_(on_loops), rooms_(rooms) {}
+    void input(std::span<const std::byte> bytes) noexcept override {
+        hello_.assign(bytes.begin(), bytes.end());
+        toy_.input(rooms_ == 0 ? bytes : hello_);
+    }
+    std::size_t unread() const noexcept override {
+        return rooms_ != 0 && is_begun_ ? 0 : toy_.unread();
+    }
     void end_input() noexcept override { toy_.end_input(); }
-    void output(std::span<std::byte> room) noexcept override { toy_.output(room); }
-    std::size_t written() const noexcept override { return toy_.written(); }
+    void output(std::span<std::byte> room) noexcept override {
+        room_ = room;
+        filled_ = 0;
+        toy_.output(room);
+    }
+    std::size_t written() const noexcept override { return filled_ + toy_.written(); }
     io::secure_progress handshake() noexcept override {
-        if (toy_.unread() != 0) {
-            if (io::context::current() != nullptr) on_loops_.fetch_add(1, relaxed);
-            gate_.pass();
-        }
-        return toy_.handshake();
+        if (toy_.unread() == 0) return toy_.handshake();
+        if (io::context::current() != nullptr) on_loops_.fetch_add(1, relaxed);
+        gate_.pass();
+        if (rooms_ == 0) return toy_.handshake();
+        if (is_begun_) --rooms_;
+        is_begun_ = true;
+        if (rooms_ == 0) return handshake();
+        std::memset(room_.data(), filler, room_.size());
+        filled_ = room_.size();
+        return {.what = io::secure_step::needs_output};
     }
     io::secure_progress receive(std::span<std::byte> into) noexcept override {
         return toy_.receive(into);
@@ -80,15 +100,21 @@ private:
     toy_engine toy_{"127.0.0.1", "http/1.1"};
     gate& gate_;
     atomic<int>& on_loops_;
+    int rooms_;
+    bool is_begun_ = false;
+    std::vector<std::byte> hello_;
+    std::span<std::byte> room_;
+    std::size_t filled_ = 0;
 };
 
 class slow_server final : public io::server_security {
 public:
     explicit slow_server(gate& g) : gate_(g) {}
     std::unique_ptr<io::secure_engine> accept() const override {
-        return std::make_unique<slow_engine>(gate_, on_loops_);
+        return std::make_unique<slow_engine>(gate_, on_loops_, rooms.load(relaxed));
     }
     int on_loops() const { return on_loops_.load(relaxed); }
+    atomic<int> rooms{0};
 
 private:
     gate& gate_;
@@ -135,6 +161,21 @@ struct served : testing::TestWithParam<way> {
 
 using handshakes_on_a_pool = served;
 INSTANTIATE_TEST_SUITE_P(ways, handshakes_on_a_pool, testing::ValuesIn(every_way), name_of_way);
+
+// As with a long chain of certificates, which is written before the signature is computed.
+TEST_P(handshakes_on_a_pool, a_flight_that_does_not_fit_into_the_room_is_computed_there_too) {
+    begin(true);
+    security->rooms.store(3, relaxed);
+    client c((*server)->port(0));
+    ASSERT_TRUE(c.send(hello()));
+    const std::string all = c.receive_all();
+    const std::size_t begin = all.find_first_not_of(filler);
+    ASSERT_NE(begin, all.npos);
+    EXPECT_GE(begin, 3 * io::secure_engine::room_min);
+    bool ended = false;
+    EXPECT_TRUE(has_status(toy_text("127.0.0.1", all.substr(begin), ended), 200));
+    EXPECT_TRUE(ended);
+}
 
 TEST_P(handshakes_on_a_pool, the_loop_answers_others_meanwhile) {
     begin();

@@ -7,11 +7,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "../http/file_root.hpp"
 #include "../http/running_server.hpp"
 #include "client.hpp"
 
@@ -53,6 +56,30 @@ bool hears(client& c, std::string_view wanted) {
         all += piece;
     }
     return true;
+}
+
+// The first piece that exceeds the budget is let through, and so is each copy of a short answer.
+TEST(Http2Kept, pieces_of_files_that_are_not_taken_count) {
+    const file_root root;
+    root.write("large", std::string(2u << 20, 'x'));
+    http::router r = routes();
+    r.get("/files/{path...}", http::files(root.path.string()));
+    http::server_options o = over_http2();
+    o.buffered_bytes_max = 100'000;
+    running_server s(std::move(o), std::move(r));
+    h2_client c(s.port(), false);
+    std::vector<std::int32_t> streams;
+    for (int i = 0; i != 8; ++i) streams.push_back(c.ask("GET", "/files/large"));
+    const auto reset = [&] {
+        return std::ranges::count_if(
+            streams, [&](std::int32_t id) { return c.at(id).closed && c.at(id).error != 0; });
+    };
+    EXPECT_TRUE(c.go_on([&] { return reset() == 6; }));
+    for (const std::int32_t id : streams) c.reset(id);
+    for (int i = 0; i != 3; ++i) {
+        h2_client next(s.port());
+        EXPECT_EQ(next.get("/files/large").body.size(), 2u << 20);
+    }
 }
 
 TEST(Http2Kept, a_socket_that_is_lost_with_unsent_messages_gives_its_memory_back) {

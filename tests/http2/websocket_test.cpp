@@ -7,10 +7,12 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
 #include <future>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "../http/running_server.hpp"
 #include "client.hpp"
@@ -75,6 +77,34 @@ TEST_P(http2_websocket_on, rfc8441_echoes_messages_of_every_size_and_cut) {
     EXPECT_TRUE(c.finish(s).ended);
     EXPECT_EQ(c.at(s).error, std::uint32_t{NGHTTP2_NO_ERROR});
     EXPECT_EQ(server->statistics().exceptions, 0u);
+}
+
+TEST_P(http2_websocket_on, another_protocol_is_refused_as_a_request_and_is_logged_and_counted) {
+    int pipe[2];
+    ASSERT_EQ(::pipe(pipe), 0);
+    {
+        http::access_log log(pipe[1]);
+        http::server_options o = over_http2(GetParam());
+        o.access_log = &log;
+        http::router r = echo_routes();
+        r.use(std::make_shared<http::allowed_hosts>(std::vector<std::string>{"a"}));
+        running_server server(std::move(o), std::move(r));
+        h2_client c(server.port());
+        ASSERT_TRUE(c.may_open());
+        EXPECT_EQ(c.finish(c.open("/", {{":protocol", "connect-udp"}})).status, 501);
+        EXPECT_EQ(c.finish(c.open("/none", {{":protocol", "connect-udp"}})).status, 501);
+        EXPECT_EQ(c.finish(c.open("/", {{":protocol", "x"}, {":authority", "b"}})).status, 421);
+        EXPECT_EQ(c.say_and_hear(c.open(), text_frame("Hello")), "1:Hello");
+        EXPECT_EQ(server->statistics().by_status[501 - 100], 2u);
+    }
+    ::close(pipe[1]);
+    std::string text(4096, ' ');
+    const ssize_t n = ::read(pipe[0], text.data(), text.size());
+    ::close(pipe[0]);
+    ASSERT_GT(n, 0);
+    text.resize(static_cast<std::size_t>(n));
+    EXPECT_NE(text.find(" 501 "), text.npos) << text;
+    EXPECT_NE(text.find(" 421 "), text.npos) << text;
 }
 
 TEST_P(http2_websocket_on, sockets_and_requests_share_a_connection) {

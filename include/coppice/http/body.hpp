@@ -37,10 +37,13 @@ class websocket_source;
 class body_writer : immovable {
 public:
     // Completes when the bytes have been copied or sent. Stops the caller if the client no longer
-    // reads. What a stop loses: how many of the bytes were taken; those that were taken are sent.
-    // Errors: std::length_error for more bytes than the declared length. Lifetime: the bytes
-    // outlive the call.
+    // reads. What a stop loses: nothing; written() tells how many of the bytes were taken. These
+    // are sent, and the next call goes on with the rest. Errors: std::length_error for more bytes
+    // than the declared length. Lifetime: the bytes outlive the call.
     virtual task<> write(std::string_view bytes) = 0;
+    // Returns how many bytes all calls of write() have taken. Threads: as write(), while none
+    // waits.
+    virtual std::uint64_t written() const noexcept = 0;
     // Completes when the kernel has taken everything that was written so far. What a stop loses:
     // nothing; the next call sends the rest.
     virtual task<> flush() = 0;
@@ -65,8 +68,8 @@ public:
     // Completes with the next piece, "" at the end; the view is valid until the next call. The
     // server receives nothing between two calls, so a slow handler slows its client. Stops the
     // caller if the client goes away. What a stop loses: nothing. Errors: http::refused if the body
-    // is malformed, too large, or too slow; the client is told. std::logic_error while another
-    // read() waits; the other read() continues.
+    // is malformed, too large, or too slow, from then on at every call; the client is told.
+    // std::logic_error while another read() waits; the other read() continues.
     virtual task<std::string_view> read() = 0;
     // Counts `bytes` more toward what the server keeps for its clients
     // (server_options::buffered_bytes_max), until the handler has ended. For a handler that

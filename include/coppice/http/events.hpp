@@ -45,11 +45,12 @@ struct page_event {
 class event_writer : immovable {
 public:
     // Completes when the kernel has taken the event: a client that does not read makes its producer
-    // wait. Stops the caller if the client no longer reads. What a stop loses: a part of the event
-    // may have been sent, and is sent whole if the producer sends another one; a page ignores an
-    // event without its end. The caller resumes on the request's loop, unless its task belongs to a
-    // scheduler. Errors: std::invalid_argument, and nothing is sent, if `name` or `id`
-    // has a line break or a NUL, or `retry` is negative. Lifetime: the texts outlive the call.
+    // wait. Stops the caller if the client no longer reads. What a stop loses: nothing of an event
+    // that has begun, whose rest is sent first by the next call, or at the end of the answer. It
+    // begins once what was sent before it is whole. The caller resumes on the request's loop,
+    // unless its task belongs to a scheduler. Errors: std::invalid_argument, and nothing is sent,
+    // if `name` or `id` has a line break or a NUL, or `retry` is negative. Lifetime: the texts
+    // outlive the call.
     virtual task<> send(const page_event& e) = 0;
     // Returns the token that is requested when the client has gone away or the server cuts off.
     virtual inplace_stop_token stop_token() const noexcept = 0;

@@ -43,7 +43,8 @@ struct compression_options {
 // Accept-Encoding allows. It compresses whole bodies in memory and streamed ones piece by piece. A
 // strong ETag becomes a weak one, since the bytes differ (RFC 9110 section 8.8.3). Answers stay as
 // they are if they have a Content-Encoding, a Content-Range, or Cache-Control: no-transform, or are
-// files that the kernel sends.
+// files that the kernel sends. A streamed body takes 264 KiB until it has ended, which count toward
+// server_options::buffered_bytes_max; it stays as it is if they do not fit.
 // BREACH: do not compress an answer that holds both a secret (a session, a CSRF token, a private
 // message) and text from the sender of the request. Its compressed length reveals the secret
 // through any encryption. An attacker who makes a browser repeat the request and sees the lengths

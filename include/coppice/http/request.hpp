@@ -13,6 +13,7 @@
 #include <coppice/stop/inplace.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +29,15 @@ namespace coppice::http {
 
 class body_reader;
 class next_handler;
+class request;
 struct forwarded_client;
+
+namespace internal {
+// Counts bytes toward server_options::buffered_bytes_max, for what makes the body of the answer to
+// `r`, until the body has ended. Returns false, and counts nothing, if they do not fit. Threads:
+// the one on which the answer passes the filters.
+[[nodiscard]] bool reserve_for_body(const request& r, std::size_t bytes) noexcept;
+}  // namespace internal
 
 // What a handler gets. It can be moved but not copied, since it owns the values that filters have
 // set. Lifetime: it holds views; the head, the body, and the route table outlive it.
@@ -182,6 +191,7 @@ public:
 
 private:
     friend class next_handler;
+    friend bool internal::reserve_for_body(const request& r, std::size_t bytes) noexcept;
 
     forwarded_client client() const noexcept;
 

@@ -44,7 +44,8 @@ struct timeouts {
     internal::duration handler = std::chrono::seconds(60);
     // for a handler that was stopped because its time was up, to end
     internal::duration handler_stop = std::chrono::seconds(1);
-    // for a partly received request at drain()
+    // for all that has not come of a partly received request at drain(), also of a body that its
+    // handler reads
     internal::duration drain_request = std::chrono::seconds(10);
     // at drain(), for the first request of a connection that has had none: its client may have sent
     // it already. 0: such a connection is closed at once, like one that waits for its next request
@@ -109,10 +110,11 @@ struct server_options {
     // remains, it closes the connection after the answer. 0: it always closes.
     std::size_t dropped_body_bytes_max = 64 * 1024;
     // What the server may keep for all clients together, in bytes: requests that have not arrived
-    // completely, what handlers collect of bodies (body_reader::keep()), and answers that clients
-    // do not read. Beyond this, a request gets 503, and a client that does not read gets a reset.
-    // If not set: a quarter of the memory that the process may use (the least of the machine's
-    // memory, the limits of its cgroups, and RLIMIT_AS), and at least 4 MiB.
+    // completely, what handlers collect of bodies (body_reader::keep()), answers that clients do
+    // not read, and what compresses streamed bodies. Beyond this, a request gets 503, and a client
+    // that does not read gets a reset. If not set: a quarter of the memory that the process may use
+    // (the least of the machine's memory, the limits of its cgroups, and RLIMIT_AS), and at least 4
+    // MiB.
     std::optional<std::size_t> buffered_bytes_max = {};
     // If true, a client that ends its sending side counts as gone, and its handler is stopped, as
     // after a reset. If false, the client may still be waiting for its answer.
