@@ -77,8 +77,12 @@ TEST(Http2Kept, pieces_of_files_that_are_not_taken_count) {
     EXPECT_TRUE(c.go_on([&] { return reset() == 6; }));
     for (const std::int32_t id : streams) c.reset(id);
     for (int i = 0; i != 3; ++i) {
-        h2_client next(s.port());
-        EXPECT_EQ(next.get("/files/large").body.size(), 2u << 20);
+        std::size_t bytes = 0;
+        while (bytes == 0) {  // another loop may still hear of the resets
+            h2_client next(s.port());
+            bytes = next.get("/files/large").body.size();
+        }
+        EXPECT_EQ(bytes, 2u << 20);
     }
 }
 
