@@ -236,7 +236,7 @@ private:
     void read_again(exchange& e, std::string_view moved);
     bool may_receive_now() const noexcept;
     std::size_t receive_now(std::span<char> into) noexcept;
-    void receive_one_by_one(bool on) noexcept;
+    void receive_one_by_one(bool wanted) noexcept;
     void watch() noexcept;
     void keep_received() noexcept;
     void note_end(int outcome) noexcept;

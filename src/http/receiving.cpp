@@ -213,9 +213,9 @@ std::size_t connection::receive_now(std::span<char> into) noexcept {
 }
 
 // Prepares for receive_now() of what follows a buffer, or (false) for none.
-void connection::receive_one_by_one(bool on) noexcept {
+void connection::receive_one_by_one(bool wanted) noexcept {
     if (link_ != nullptr || !socket_.is_open()) return;
-    loop_.context.receive_one_by_one(*socket_.slot(), on);
+    loop_.context.receive_one_by_one(*socket_.slot(), wanted);
 }
 
 // Receives while a handler runs: the next requests, within bounds, and the client's end. A client
