@@ -9,6 +9,7 @@
 
 #include <sched.h>
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <system_error>
 
@@ -22,6 +23,23 @@ std::int64_t count_of(time_point t) noexcept {
     return t.time_since_epoch().count();
 }
 
+// While it lives, Open MPI initializes itself so that a call which finds nothing does not yield. By
+// default each of them does if the job has more processes than the machine has processors, and
+// then loses the processor in every turn. A user's choice stays. Child processes do not inherit it.
+class without_yields : immovable {
+public:
+    without_yields() noexcept : is_ours_(std::getenv(name) == nullptr) {
+        if (is_ours_) ::setenv(name, "0", 0);
+    }
+    ~without_yields() {
+        if (is_ours_) ::unsetenv(name);
+    }
+
+private:
+    static constexpr const char* name = "OMPI_MCA_mpi_yield_when_idle";
+    bool is_ours_;
+};
+
 }  // namespace
 
 engine::engine(duration failure_timeout)
@@ -33,6 +51,10 @@ engine::engine(duration failure_timeout)
     ready_.wait();
     if (failure_ == MPI_SUCCESS) return;
     thread_.join();
+    if (has_mpi_ended_)
+        throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
+                                "mpi::environment: MPI has ended in this process, and cannot start "
+                                "again. Make one environment, and keep it to the end of main()");
     throw std::system_error(error_of(failure_),
                             "mpi::environment: cannot use MPI. A program that initializes MPI "
                             "itself, or that watches for failures, needs MPI_THREAD_MULTIPLE");
@@ -87,18 +109,22 @@ bool engine::may_start_here() noexcept {
 }
 
 bool engine::initialize() noexcept {
-    int is_initialized = 0;
+    int is_initialized = 0, has_ended = 0;
     ::MPI_Initialized(&is_initialized);
-    if (is_initialized != 0) {
+    ::MPI_Finalized(&has_ended);
+    has_mpi_ended_ = has_ended != 0;
+    if (has_mpi_ended_) {
+        failure_ = MPI_ERR_OTHER;
+    } else if (is_initialized != 0) {
         failure_ = ::MPI_Query_thread(&level_);
         if (failure_ == MPI_SUCCESS && level_ != MPI_THREAD_MULTIPLE) failure_ = MPI_ERR_OTHER;
     } else {
+        const without_yields during;
         failure_ = ::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level_);
         is_ours_ = failure_ == MPI_SUCCESS;
     }
     if (failure_ != MPI_SUCCESS) return false;
-    ::MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    ::MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    handlers_.replace();
     if (watch_ == nullptr) return true;
     if (level_ == MPI_THREAD_MULTIPLE) {
         failure_ = watch_->begin();
@@ -106,13 +132,29 @@ bool engine::initialize() noexcept {
         failure_ = MPI_ERR_OTHER;
         if (is_ours_) ::MPI_Finalize();
     }
+    if (failure_ != MPI_SUCCESS && !is_ours_) handlers_.restore();
     return failure_ == MPI_SUCCESS;
+}
+
+void engine::error_handlers::replace() noexcept {
+    ::MPI_Comm_get_errhandler(MPI_COMM_WORLD, &of_world);
+    ::MPI_Comm_get_errhandler(MPI_COMM_SELF, &of_self);
+    ::MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    ::MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+}
+
+void engine::error_handlers::restore() noexcept {
+    ::MPI_Comm_set_errhandler(MPI_COMM_WORLD, of_world);
+    ::MPI_Comm_set_errhandler(MPI_COMM_SELF, of_self);
+    ::MPI_Errhandler_free(&of_world);
+    ::MPI_Errhandler_free(&of_self);
 }
 
 void engine::serve() noexcept {
     engine_here = this;
     const bool works = initialize();
     const bool is_ours = is_ours_;
+    error_handlers handlers = handlers_;
     failure_watch* const watch = watch_.get();
     ready_.set();  // after a failure the engine may be gone
     if (!works) return;
@@ -120,7 +162,8 @@ void engine::serve() noexcept {
     const bool is_whole = watch == nullptr || (!failed_ && watch->end());
     if (!is_whole) failed_ = true;
     if (watch != nullptr && is_whole) watch->owner_place().set_ending(takeover::ending::finalizes);
-    if (is_ours && is_whole) ::MPI_Finalize();
+    if (is_whole && is_ours) ::MPI_Finalize();
+    if (is_whole && !is_ours) handlers.restore();
     if (watch != nullptr) watch->owner_place().set_ending(takeover::ending::done);
 }
 
@@ -195,6 +238,7 @@ void engine::sleep_until(std::int64_t nanoseconds) noexcept {
 // Returns true if anything was posted or has ended.
 bool engine::turn() noexcept {
     starts_left_ = starts_max;
+    tests_starts_ = true;
     if (taken_ == nullptr) taken_ = mail_.take();  // otherwise the rest of a turn that was cut off
     bool did = taken_ != nullptr;
     while (taken_ != nullptr) {
@@ -254,6 +298,7 @@ bool engine::grow(std::size_t wanted) noexcept {
 }
 
 void engine::add(request& owner, int which, MPI_Request handle) noexcept {
+    tests_starts_ = false;
     owner.index_[which] = handles_.size();
     handles_.push_back(handle);
     slots_.push_back({&owner, which});

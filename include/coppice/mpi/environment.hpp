@@ -34,13 +34,17 @@ struct environment_options {
 // ended with the error. So a failure timeout costs two copies of each message, and memory for them.
 // The memory of call() is not copied: after the error it must stay until the process ends.
 //
-// If MPI is already initialized, with MPI_THREAD_MULTIPLE, it is used and not ended.
+// If MPI is already initialized, with MPI_THREAD_MULTIPLE, it is used and not ended. The program
+// must not end it before the environment has ended. Until then errors of MPI_COMM_WORLD and
+// MPI_COMM_SELF do not end the job; then the error handlers that they had before are restored, but
+// not after a process has failed.
 //
 // Cost: one thread, and a second one with a failure timeout. Source: MPI 3.1, 12.4.
 class environment : immovable {
 public:
     environment() : environment(environment_options{}) {}
-    // Blocks: until MPI is initialized. Errors: std::system_error.
+    // Blocks: until MPI is initialized. Errors: std::system_error, with operation_not_permitted if
+    // MPI has ended in this process.
     explicit environment(const environment_options& options)
         : engine_(options.failure_timeout), world_(engine_, MPI_COMM_WORLD, false) {}
     // Ends receives and probes with operation_canceled, waits for all other operations, which is

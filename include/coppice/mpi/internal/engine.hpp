@@ -48,7 +48,8 @@ class request;
 class engine : immovable {
 public:
     // Starts the owner, and MPI. Blocks: until MPI is initialized. Errors: std::system_error if MPI
-    // cannot be initialized, or is used by a program in a way that leaves no place for the owner.
+    // cannot be initialized, has ended, or is used by a program in a way that leaves no place for
+    // the owner.
     // A failure timeout of zero: no watch.
     explicit engine(duration failure_timeout);
     // Ends what can be canceled, waits for the rest, and ends MPI, unless a process has failed.
@@ -92,6 +93,8 @@ public:
     // Returns true if a request may start before this returns: nothing that was posted before waits
     // to be started, and this turn has not started too many.
     bool may_start_here() noexcept;
+    // Returns true if a request should be tested at its start: this turn has not added a handle.
+    bool tests_starts() const noexcept { return tests_starts_; }
     bool is_ending() const noexcept { return ending_; }
     bool is_watched() const noexcept { return watch_ != nullptr; }
     bool has_failed() const noexcept { return failed_; }
@@ -154,6 +157,13 @@ private:
         request* owner;
         int which;
     };
+    // What the program has set for the communicators that MPI makes. They return errors meanwhile.
+    struct error_handlers {
+        void replace() noexcept;
+        void restore() noexcept;
+        MPI_Errhandler of_world = MPI_ERRHANDLER_NULL;
+        MPI_Errhandler of_self = MPI_ERRHANDLER_NULL;
+    };
     static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the two below
     static constexpr std::int64_t doze_min = 10'000;
     static constexpr std::int64_t doze_max = 1'000'000;
@@ -203,6 +213,8 @@ private:
     std::int64_t idle_since_ = 0;        // 0: the clock was not read yet
     std::int64_t doze_ = doze_min;
     int starts_left_ = starts_max;
+    bool tests_starts_ = true;
+    error_handlers handlers_;
     int windows_ = 0;
     bool ending_ = false;
     bool failed_ = false;  // a process has failed: MPI is not called again
@@ -214,6 +226,7 @@ private:
     int level_ = 0;
     int failure_ = 0;
     bool is_ours_ = false;  // we initialized MPI, so we end it
+    bool has_mpi_ended_ = false;
     block_latch ready_;
     std::thread thread_;
 };
