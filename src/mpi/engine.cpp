@@ -9,7 +9,6 @@
 
 #include <sched.h>
 #include <algorithm>
-#include <cstdlib>
 #include <exception>
 #include <system_error>
 
@@ -22,23 +21,6 @@ thread_local const engine* engine_here = nullptr;
 std::int64_t count_of(time_point t) noexcept {
     return t.time_since_epoch().count();
 }
-
-// While it lives, Open MPI initializes itself so that a call which finds nothing does not yield. By
-// default each of them does if the job has more processes than the machine has processors, and
-// then loses the processor in every turn. A user's choice stays. Child processes do not inherit it.
-class without_yields : immovable {
-public:
-    without_yields() noexcept : is_ours_(std::getenv(name) == nullptr) {
-        if (is_ours_) ::setenv(name, "0", 0);
-    }
-    ~without_yields() {
-        if (is_ours_) ::unsetenv(name);
-    }
-
-private:
-    static constexpr const char* name = "OMPI_MCA_mpi_yield_when_idle";
-    bool is_ours_;
-};
 
 }  // namespace
 
@@ -119,7 +101,6 @@ bool engine::initialize() noexcept {
         failure_ = ::MPI_Query_thread(&level_);
         if (failure_ == MPI_SUCCESS && level_ != MPI_THREAD_MULTIPLE) failure_ = MPI_ERR_OTHER;
     } else {
-        const without_yields during;
         failure_ = ::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level_);
         is_ours_ = failure_ == MPI_SUCCESS;
     }

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include <mpi.h>
-#include <cstdlib>
 #include <string>
 #include <system_error>
 
@@ -66,20 +65,6 @@ TEST(mpi_all_survive, environments_over_the_programs_mpi_restore_its_error_handl
         EXPECT_EQ(handler_of(MPI_COMM_SELF), MPI_ERRORS_RETURN);
     }
     ::MPI_Finalize();
-}
-
-TEST(mpi_all_survive, child_processes_do_not_inherit_what_the_start_of_mpi_needs) {
-    const char* const name = "OMPI_MCA_mpi_yield_when_idle";
-    ::unsetenv(name);
-    const mpi::environment environment;
-    EXPECT_EQ(std::getenv(name), nullptr);
-}
-
-TEST(mpi_all_survive, what_the_user_has_set_for_the_start_of_mpi_stays) {
-    const char* const name = "OMPI_MCA_mpi_yield_when_idle";
-    ::setenv(name, "1", 1);
-    const mpi::environment environment;
-    EXPECT_STREQ(std::getenv(name), "1");
 }
 
 }  // namespace
