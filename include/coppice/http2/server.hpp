@@ -17,7 +17,9 @@ namespace coppice::http2 {
 
 // What a client may do on one connection.
 struct server_limits {
-    std::uint32_t streams_max = 100;  // open at the same time; 1 to 10,000
+    // Open at the same time; 1 to 10,000. A stream beyond it is reset with REFUSED_STREAM, and
+    // counts for resets_max.
+    std::uint32_t streams_max = 100;
     // What a client may send of a body before the handler has read it, in bytes: 1 to 2^31 - 1. It
     // counts toward http::server_options::buffered_bytes_max.
     std::uint32_t stream_window_bytes = 256 * 1024;
