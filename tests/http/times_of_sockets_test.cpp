@@ -52,7 +52,7 @@ TEST(event_times, those_out_of_range_are_refused_by_name) {
                 q, [](http::event_writer& out) -> task<> { co_await out.send({.data = "event"}); },
                 {.comment_interval = interval});
         } catch (const std::invalid_argument& e) {
-            return http::response::text(e.what());
+            return http::response::text(std::string(e.what()));
         }
     });
     running_server server(options_of(every_way[0]), std::move(r));
