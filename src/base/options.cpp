@@ -13,10 +13,11 @@ void check_option(const char* name, std::uint64_t value, std::uint64_t least, st
                                 std::to_string(most));
 }
 
-void check_option(const char* name, duration value) {
-    if (value >= duration::zero()) return;
+void check_option(const char* name, duration value, duration least) {
+    if (value >= least) return;
     throw std::invalid_argument("coppice: " + std::string(name) + " is " +
-                                std::to_string(value.count()) + " ns; allowed: 0 or more");
+                                std::to_string(value.count()) +
+                                " ns; allowed: " + std::to_string(least.count()) + " or more");
 }
 
 }  // namespace coppice::internal

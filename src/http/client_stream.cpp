@@ -71,7 +71,7 @@ std::size_t client_stream::readable() const noexcept {
 // Returns true if the operation has its result.
 bool client_stream::receive_now(ring_operation& op) noexcept {
     if (input_.empty() && body_.empty()) input_.swap(end_);
-    if (input_.empty() && readable() == 0) {
+    if ((is_held_ && !is_ended_) || (input_.empty() && readable() == 0)) {
         op.result = failure_ ? -EPROTO : is_ended_ ? 0 : -ECONNABORTED;
         return is_closed_ || is_ended_ || is_given_up_;
     }
@@ -201,18 +201,19 @@ void client_stream::owner_is_gone() noexcept {
 
 bool client_stream::head(int status, std::string_view lines, bool ended) noexcept {
     if (is_given_up_) return true;
+    bool has_body = !is_head_ && status != 204 && status != 304;
     try {
         char code[4];
         input_.append("HTTP/1.1 ")
             .append(code, std::to_chars(code, code + sizeof code, status).ptr)
             .append(" \r\n")
             .append(lines);
-        const bool empty = is_head_ || status == 204 || status == 304;
         const std::optional<std::string_view> length = find_line(lines, "content-length");
-        if (!empty && length) {
+        if (has_body && length) {
             has_input_length_ = true;
             left_input_ = parse_integer<std::uint64_t>(*length).value_or(0);
-        } else if (!empty) {
+            has_body = left_input_ != 0;
+        } else if (has_body) {
             is_chunked_ = !ended;
             const std::string_view line = ended ? no_length_line : chunked_line;
             input_.append(line);
@@ -223,6 +224,7 @@ bool client_stream::head(int status, std::string_view lines, bool ended) noexcep
         return false;
     }
     is_ended_ = ended;
+    is_held_ = !has_body;
     session_.note_ready(*this);
     return true;
 }
@@ -255,6 +257,9 @@ void client_stream::lost(answer_loss why) noexcept {
     if (why == answer_loss::unprocessed) is_unprocessed_ = true;
     if (why == answer_loss::malformed) failure_ = std::make_error_code(std::errc::bad_message);
     if (why == answer_loss::too_large) failure_ = std::make_error_code(std::errc::message_size);
+    if (why == answer_loss::needs_http1) {
+        failure_ = std::make_error_code(std::errc::protocol_not_supported);
+    }
 }
 
 void client_stream::closed(bool) noexcept {

@@ -117,6 +117,7 @@ private:
     bool is_chunked_ = false;        // the answer's body is given in chunks
     bool has_input_length_ = false;  // the answer has a length
     bool is_ended_ = false;          // the server has said the end of the answer
+    bool is_held_ = false;           // the call gets the answer when it has ended
     bool is_unprocessed_ = false;
     bool is_given_up_ = false;  // the call wants no answer, and the stream is reset
     bool is_owned_ = true;      // the call has it

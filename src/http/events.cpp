@@ -1,6 +1,7 @@
 // Server-sent events: their format, comments between them, and the end at a drain.
 #include <coppice/http/events.hpp>
 
+#include <coppice/base/internal/options.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/starts_on.hpp>
@@ -159,6 +160,8 @@ namespace internal {
 
 response events_of(const request& r, std::unique_ptr<event_producer> producer,
                    const events_options& options) {
+    check_option("events_options::comment_interval", options.comment_interval,
+                 std::chrono::milliseconds(1));
     return response(200)
         .content_type("text/event-stream")
         .add("Cache-Control", "no-store")

@@ -1,6 +1,7 @@
 // The opening handshake of WebSocket: which requests are accepted, and with what answer.
 #include "websocket_handshake.hpp"
 
+#include <coppice/base/internal/options.hpp>
 #include <coppice/http/internal/scan.hpp>
 #include <coppice/http/message.hpp>
 
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -264,6 +266,10 @@ std::shared_ptr<const websocket_options> checked(websocket_options&& options) {
         throw std::invalid_argument("websocket_options: deflate_level must be 1 to 9, got " +
                                     std::to_string(options.deflate_level));
     }
+    check_option("websocket_options::ping_interval", options.ping_interval,
+                 std::chrono::milliseconds(1));
+    check_option("websocket_options::pong_timeout", options.pong_timeout);
+    check_option("websocket_options::close_timeout", options.close_timeout);
     for (const std::string& name : options.protocols) {
         std::string_view rest = name;
         if (take_token(rest).empty() || !rest.empty()) {

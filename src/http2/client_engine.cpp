@@ -198,6 +198,7 @@ void client_engine::close(stream& s, std::uint32_t code) noexcept {
     if (s.user == nullptr) return;
     // nghttp2 also uses this code for streams that a GOAWAY leaves out, or that begin after it.
     if (code == NGHTTP2_REFUSED_STREAM) s.user->lost(http::answer_loss::unprocessed);
+    if (code == NGHTTP2_HTTP_1_1_REQUIRED) s.user->lost(http::answer_loss::needs_http1);
     std::exchange(s.user, nullptr)->closed(code != NGHTTP2_NO_ERROR);
 }
 
@@ -207,7 +208,7 @@ void client_engine::close(stream& s, std::uint32_t code) noexcept {
 bool client_engine::add(stream& s, std::string_view name, std::string_view value) {
     constexpr std::size_t overhead = 4;  // of a line: ": " and CRLF
     s.bytes += name.size() + value.size() + overhead;
-    if (s.bytes > endured_answer_factor * limits_.header_bytes_max) return false;
+    if (s.bytes / endured_answer_factor > limits_.header_bytes_max) return false;
     if (name == ":status") {
         (void)std::from_chars(value.data(), value.data() + value.size(), s.status);
         return true;
@@ -252,7 +253,7 @@ void client_engine::note_frame(const nghttp2_frame_hd& head) noexcept {
 // Called for a frame of an open stream when all of it has come. Padding carries nothing.
 void client_engine::note_data(const nghttp2_frame& frame) noexcept {
     if (frame.hd.length != frame.data.padlen) {
-        frames_left_ = std::min(frames_left_ + 1, most_.idle_frames_max);
+        earn(frames_left_, 1, most_.idle_frames_max);
     } else if (frame.hd.length != 0) {
         waste_frame();
     }
@@ -260,7 +261,7 @@ void client_engine::note_data(const nghttp2_frame& frame) noexcept {
 
 void client_engine::note_sent(const nghttp2_frame& frame) noexcept {
     if (frame.hd.type == NGHTTP2_DATA || frame.hd.type == NGHTTP2_HEADERS) {
-        earn_frames();
+        earn(frames_left_, 4, most_.idle_frames_max);
     } else if (frame.hd.type == NGHTTP2_GOAWAY) {
         is_wrong_ = is_wrong_ || frame.goaway.error_code != NGHTTP2_NO_ERROR;
     } else if (frame.hd.type == NGHTTP2_RST_STREAM &&
@@ -268,10 +269,6 @@ void client_engine::note_sent(const nghttp2_frame& frame) noexcept {
         stream* const s = find(frame.hd.stream_id);
         if (s != nullptr && s->user != nullptr) s->user->lost(http::answer_loss::malformed);
     }
-}
-
-void client_engine::earn_frames() noexcept {
-    frames_left_ = std::min(frames_left_ + 4, most_.idle_frames_max);
 }
 
 void client_engine::waste_frame() noexcept {

@@ -57,7 +57,6 @@ private:
     void note_frame(const nghttp2_frame_hd& head) noexcept;
     void note_data(const nghttp2_frame& frame) noexcept;
     void note_sent(const nghttp2_frame& frame) noexcept;
-    void earn_frames() noexcept;
     void waste_frame() noexcept;
     void be_calm() noexcept;
     bool collect_request(std::string_view head);

@@ -14,6 +14,8 @@ namespace coppice::http2 {
 
 namespace {
 
+constexpr auto no_limit = std::uint32_t(-1);  // of streams: what HTTP/2 begins with
+
 std::uint32_t code_of(http::stream_reset why) noexcept {
     switch (why) {
         case http::stream_reset::no_error:
@@ -42,8 +44,7 @@ struct engine::callbacks {
         engine& e = of(user);
         stream* s = frame->headers.cat == NGHTTP2_HCAT_REQUEST ? e.open(frame->hd.stream_id)
                                                                : e.find(frame->hd.stream_id);
-        if (s == nullptr) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
-        s->head.clear();
+        if (s != nullptr) s->head.clear();
         return 0;
     }
     static int header(nghttp2_session*, const nghttp2_frame* frame, const std::uint8_t* name,
@@ -113,10 +114,13 @@ struct engine::callbacks {
         of(user).note_sent(*frame);
         return 0;
     }
-    // The fields of an answer, or its trailers, are more than nghttp2 sends.
+    // The fields of an answer, or its trailers, are more than nghttp2 sends; or the stream was
+    // reset before them.
     static int not_sent(nghttp2_session*, const nghttp2_frame* frame, int, void* user) noexcept {
-        if (frame->hd.type == NGHTTP2_HEADERS)
-            of(user).reset(frame->hd.stream_id, http::stream_reset::internal_error);
+        engine& e = of(user);
+        if (frame->hd.type == NGHTTP2_HEADERS && e.find(frame->hd.stream_id) != nullptr) {
+            e.reset(frame->hd.stream_id, http::stream_reset::internal_error);
+        }
         return 0;
     }
     static ssize_t read(nghttp2_session*, std::int32_t, std::uint8_t* room, std::size_t size,
@@ -165,13 +169,14 @@ engine::engine(const server_limits& most, http::multiplexed_streams& streams, bo
     nghttp2_option* options = nullptr;
     if (nghttp2_option_new(&options) != 0) throw std::bad_alloc();
     nghttp2_option_set_no_auto_window_update(options, 1);
+    nghttp2_option_set_no_closed_streams(options, 1);  // it would keep as many as its limit says
     const int made = nghttp2_session_server_new2(&session_, callbacks::table(), this, options);
     nghttp2_option_del(options);
     if (made != 0) throw std::bad_alloc();
     const auto list_bytes = static_cast<std::uint32_t>(
         std::min<std::size_t>(limits_.header_bytes_max, std::uint32_t{1} << 30));
     const nghttp2_settings_entry settings[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, most_.streams_max},
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, no_limit},  // write() says ours
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, most_.stream_window_bytes},
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, list_bytes},
         {NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, most_.websockets ? 1u : 0u},
@@ -196,7 +201,23 @@ engine::stream* engine::find(std::int32_t number) noexcept {
     return static_cast<stream*>(nghttp2_session_get_stream_user_data(session_, number));
 }
 
+// Takes a stream that the client opens. Returns nullptr if it is not served: then it is reset.
 engine::stream* engine::open(std::int32_t number) noexcept {
+    if (number > newest_ + 2) {
+        skipped_ = newest_ + 1;
+        skipped_to_ = number;
+    }
+    newest_ = number;
+    stream* const s = take_spare(number);
+    if (s == nullptr) reset(number, http::stream_reset::refused);
+    return s;
+}
+
+engine::stream* engine::take_spare(std::int32_t number) noexcept {
+    if (all_.size() - spare_.size() == most_.streams_max) {
+        waste(resets_left_);
+        return nullptr;
+    }
     try {
         if (spare_.empty()) {
             spare_.reserve(all_.size() + 1);
@@ -212,11 +233,6 @@ engine::stream* engine::open(std::int32_t number) noexcept {
     s->refused = s->is_tunnel = false;
     if (nghttp2_session_set_stream_user_data(session_, number, s) != 0) return nullptr;
     spare_.pop_back();
-    if (number > newest_ + 2) {
-        skipped_ = newest_ + 1;
-        skipped_to_ = number;
-    }
-    newest_ = number;
     return s;
 }
 
@@ -236,79 +252,10 @@ int engine::head_ended(const nghttp2_frame& frame, stream& s) {
                                          NGHTTP2_PROTOCOL_ERROR);
     }
     s.is_tunnel = s.head.is_tunnel();
-    frames_left_ = std::min(frames_left_ + 2, most_.idle_frames_max);
+    earn(frames_left_, 2, most_.idle_frames_max);
     s.user = streams_.begin(s.number, text, ended);
     if (s.user == nullptr) reset(s.number, http::stream_reset::refused);
     return 0;
-}
-
-// ---- What a client may waste -------------------------------------------------------------------
-
-void engine::note_frame(const nghttp2_frame_hd& head) noexcept {
-    ignored_.begun(head);
-    if (head.type == NGHTTP2_CONTINUATION) {
-        if (++continuations_ > continuations_most) be_calm();
-        return;
-    }
-    continuations_ = 0;
-    if (head.type == NGHTTP2_HEADERS) {
-        // nghttp2 treats a stream that was never opened as closed, and ignores it.
-        if (head.stream_id >= skipped_ && head.stream_id < skipped_to_) {
-            (void)nghttp2_session_terminate_session(session_, NGHTTP2_PROTOCOL_ERROR);
-        } else if (head.stream_id <= newest_ && find(head.stream_id) == nullptr) {
-            waste(frames_left_);  // nghttp2 reads the fields of a closed stream, and drops them
-        }
-        return;
-    }
-    if (head.type == NGHTTP2_DATA) {  // see note_data(), too
-        if (head.length == 0 && (head.flags & NGHTTP2_FLAG_END_STREAM) == 0) waste(frames_left_);
-        return;
-    }
-    if (head.type == NGHTTP2_RST_STREAM) waste(resets_left_);
-    waste(frames_left_);
-}
-
-// Called for a frame of an open stream when all of it has come. Padding carries nothing.
-void engine::note_data(const nghttp2_frame& frame, bool ended) noexcept {
-    if (frame.hd.length != frame.data.padlen) {
-        frames_left_ = std::min(frames_left_ + 1, most_.idle_frames_max);
-    } else if (!ended && frame.hd.length != 0) {
-        waste(frames_left_);
-    }
-}
-
-// An answer that ended is good for one more reset, and for more frames. A stream that was answered
-// before its request ended is closed after the answer (RFC 9113 section 8.1). A frame of the
-// client's that made the server reset a stream is as good as a reset.
-void engine::note_sent(const nghttp2_frame& frame) noexcept {
-    if (frame.hd.type == NGHTTP2_RST_STREAM) {
-        const std::uint32_t code = frame.rst_stream.error_code;
-        if (code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR ||
-            code == NGHTTP2_STREAM_CLOSED || code == NGHTTP2_FRAME_SIZE_ERROR) {
-            waste(resets_left_);
-        }
-        return;
-    }
-    if (frame.hd.type != NGHTTP2_DATA && frame.hd.type != NGHTTP2_HEADERS) return;
-    frames_left_ = std::min(frames_left_ + 2, most_.idle_frames_max);
-    if ((frame.hd.flags & NGHTTP2_FLAG_END_STREAM) == 0) return;
-    resets_left_ = std::min(resets_left_ + 1, most_.resets_max);
-    if (nghttp2_session_get_stream_remote_close(session_, frame.hd.stream_id) == 0) {
-        reset(frame.hd.stream_id, http::stream_reset::no_error);
-    }
-}
-
-void engine::waste(std::size_t& left) noexcept {
-    if (left == 0) {
-        be_calm();
-    } else {
-        --left;
-    }
-}
-
-void engine::be_calm() noexcept {
-    if (std::exchange(calmed_, true)) return;
-    (void)nghttp2_session_terminate_session(session_, NGHTTP2_ENHANCE_YOUR_CALM);
 }
 
 // ---- The calls of the server -------------------------------------------------------------------
@@ -335,8 +282,19 @@ bool engine::write(std::string& out) noexcept {
     } catch (const std::bad_alloc&) {
         return false;
     }
+    announce_streams(out.data() + out.size() - unwritten_.size());
     unwritten_ = {};
     return true;
+}
+
+// Puts streams_max into the server's SETTINGS, whose first entry it is. nghttp2 ends the connection
+// of a client that exceeds a limit of nghttp2's own. RFC 9113 section 5.1.2 ends the stream alone,
+// as open() does.
+void engine::announce_streams(char* frame) const noexcept {
+    constexpr std::size_t type_at = 3, flags_at = 4, value_at = 11;
+    if (frame[type_at] != NGHTTP2_SETTINGS || frame[flags_at] != NGHTTP2_FLAG_NONE) return;
+    std::uint32_t value = most_.streams_max;
+    for (std::size_t i = 4; i-- != 0; value >>= 8) frame[value_at + i] = static_cast<char>(value);
 }
 
 bool engine::is_finished() const noexcept {

@@ -46,6 +46,7 @@ private:
 
     stream* find(std::int32_t number) noexcept;
     stream* open(std::int32_t number) noexcept;
+    stream* take_spare(std::int32_t number) noexcept;
     void close(stream& s, bool reset) noexcept;
     int head_ended(const nghttp2_frame& frame, stream& s);
     void note_frame(const nghttp2_frame_hd& head) noexcept;
@@ -53,6 +54,7 @@ private:
     void note_sent(const nghttp2_frame& frame) noexcept;
     void waste(std::size_t& left) noexcept;
     void be_calm() noexcept;
+    void announce_streams(char* frame) const noexcept;
     bool collect(std::string_view head, int& status);
     bool collect_fields(std::size_t from);
     void open_tunnel(int& status) noexcept;

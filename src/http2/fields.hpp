@@ -28,6 +28,11 @@ inline void check_idle_frames(std::size_t most, const std::string& of) {
                                 std::to_string(most));
 }
 
+// Adds to what a peer may still waste. `most` may be the largest number there is.
+inline void earn(std::size_t& left, std::size_t n, std::size_t most) noexcept {
+    left += std::min(n, most - left);
+}
+
 inline std::string_view text_of(const std::uint8_t* bytes, std::size_t size) noexcept {
     return {reinterpret_cast<const char*>(bytes), size};
 }

@@ -1,6 +1,7 @@
 // The collecting of head_text.hpp.
 #include "head_text.hpp"
 
+#include <coppice/base/saturating.hpp>
 #include <coppice/http/internal/scan.hpp>
 
 #include <algorithm>
@@ -42,13 +43,15 @@ void head_text::clear() noexcept {
         s->clear();
     }
     fields_ = bytes_ = 0;
+    no_length_at_ = lines_.npos;
     has_protocol_ = has_authority_ = has_host_ = has_length_ = false;
 }
 
 bool head_text::add(std::string_view name, std::string_view value, const http::limits& limit) {
     constexpr std::size_t overhead = 4;  // of a line: ": " and CRLF
     bytes_ += name.size() + value.size() + overhead;
-    if (bytes_ > endured_factor * (limit.header_bytes_max + limit.target_bytes_max)) return false;
+    const std::size_t most = saturating_add(limit.header_bytes_max, limit.target_bytes_max);
+    if (bytes_ / endured_factor > most) return false;
     if (name.starts_with(':')) return add_pseudo(name, value, limit);
     if (!is_plain(name) || name.find(':') != name.npos || !is_one_line(value)) return false;
     // What follows is refused anyway, but HPACK has to read on.
@@ -67,7 +70,10 @@ bool head_text::add(std::string_view name, std::string_view value, const http::l
         return true;
     }
     if (has_protocol_ && name == "sec-websocket-key") return true;  // HTTP/2 does not use it
-    if (name == "content-length") has_length_ = true;
+    if (name == "content-length") {
+        has_length_ = true;
+        if (value.find_first_not_of('0') == value.npos) no_length_at_ = lines_.size();
+    }
     lines_.append(name).append(": ").append(value).append("\r\n");
     return true;
 }
@@ -95,6 +101,7 @@ bool head_text::add_pseudo(std::string_view name, std::string_view value,
 
 // A target in absolute-form says by which scheme it was to be reached; the server refuses one that
 // does not agree with the connection. It looks at every such head before it calls a handler.
+// HTTP/1.1 has two schemes only: any other is written as the one that is not the connection's.
 bool head_text::put_target(std::string& to, bool secure) const {
     if (method_ == "CONNECT" && !has_protocol_) {
         to += authority_;
@@ -102,8 +109,10 @@ bool head_text::put_target(std::string& to, bool secure) const {
     }
     if (!path_.starts_with('/') && (path_ != "*" || method_ != "OPTIONS")) return false;
     const bool is_other = has_protocol_ && !is_websocket();
-    if (is_other || !http::internal::equals_ignoring_case(scheme_, secure ? "https" : "http")) {
-        to.append(scheme_).append("://").append(has_authority_ ? authority_ : host_);
+    const bool agrees = http::internal::equals_ignoring_case(scheme_, secure ? "https" : "http");
+    if (is_other || !agrees) {
+        to.append(agrees == secure ? "https" : "http").append("://");
+        to.append(has_authority_ ? authority_ : host_);
         if (path_ == "*") return true;
     }
     to += path_;
@@ -125,6 +134,12 @@ std::string_view head_text::finish(bool body, bool secure) {
     text_ += " HTTP/1.1\r\n";
     if (has_authority_ || has_host_) {
         text_.append("host: ").append(has_authority_ ? authority_ : host_).append("\r\n");
+    }
+    // A body without bytes that has not ended: HTTP/1.1 would not wait for its end, but bytes that
+    // do follow make the request malformed.
+    if (body && no_length_at_ != lines_.npos) {
+        lines_.erase(no_length_at_, lines_.find('\n', no_length_at_) + 1 - no_length_at_);
+        has_length_ = false;
     }
     text_ += lines_;
     if (!cookie_.empty()) text_.append("cookie: ").append(cookie_).append("\r\n");

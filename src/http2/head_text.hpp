@@ -37,6 +37,7 @@ private:
     std::string text_;
     std::size_t fields_ = 0;
     std::size_t bytes_ = 0;  // of all that has come, also of what was not kept
+    std::size_t no_length_at_ = std::string::npos;  // in lines_: of a content-length of 0
     bool has_protocol_ = false;
     bool has_authority_ = false;
     bool has_host_ = false;

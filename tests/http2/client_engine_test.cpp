@@ -82,6 +82,23 @@ TEST(http2_client_engine, padding_earns_no_frames) {
     EXPECT_FALSE(is_too_much(head_of(1, 0) + times(300, full)));
 }
 
+TEST(http2_client_engine, the_largest_limits_are_no_limits) {
+    noted_stream s, later;
+    constexpr auto most = std::size_t(-1);
+    const auto e = http2::for_client({.idle_frames_max = most})
+                       ->connect(false, {.header_bytes_max = most / 4 + 1});
+    EXPECT_EQ(e->request(s, get_head, true), 1);
+    (void)output_of(*e);
+    const std::string pings = times(5, frame(NGHTTP2_PING, 0, 0, "12345678"));
+    EXPECT_TRUE(receives(*e, settings() + hello(1) + pings));
+    EXPECT_EQ(s.body, "hello");
+    EXPECT_TRUE(s.has_ended);
+    EXPECT_EQ(e->request(later, get_head, true), 3);
+    (void)output_of(*e);
+    EXPECT_TRUE(receives(*e, pings + hello(3) + pings));
+    EXPECT_EQ(later.body, "hello");
+}
+
 TEST(http2_client_engine, continuations_are_limited_also_those_of_heads_that_are_ignored) {
     const auto head = [](std::uint32_t stream, int flags, int more) {
         std::string all = frame(NGHTTP2_HEADERS, flags, stream, literal(":status", "200"));

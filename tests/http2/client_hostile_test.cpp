@@ -120,6 +120,40 @@ TEST_P(http2_client_withstands, frames_that_are_wrong_end_the_request) {
     }
 }
 
+// The head alone would be a whole answer.
+TEST_P(http2_client_withstands, bytes_after_an_answer_without_a_body_are_an_error) {
+    const auto head = [](std::string_view status, std::string_view more = {}) {
+        return settings() +
+               frame(NGHTTP2_HEADERS, end_headers, 1, literal(":status", status).append(more));
+    };
+    const std::string body = frame(NGHTTP2_DATA, end_stream, 1, "x");
+    const std::string end = frame(NGHTTP2_DATA, end_stream, 1, "");
+    const std::string none = literal("content-length", "0");
+    const std::string five = literal("content-length", "5");
+    const std::error_code wrong = std::make_error_code(std::errc::bad_message);
+    const struct {
+        std::string_view method;
+        std::string head;
+    } answers[] = {{"GET", head("200", none)},
+                   {"GET", head("204")},
+                   {"GET", head("304")},
+                   {"HEAD", head("200")},
+                   {"HEAD", head("200", five)}};
+    for (const auto& a : answers) {
+        EXPECT_EQ(error_against(sends(a.head + body), 1, a.method), wrong) << &a - answers;
+        EXPECT_EQ(error_against(sends(a.head + end), 1, a.method), std::error_code());
+        EXPECT_EQ(error_against(sends(a.head + reset_frame(1, NGHTTP2_NO_ERROR)), 1, a.method),
+                  std::errc::connection_aborted);
+    }
+}
+
+TEST_P(http2_client_withstands, a_server_that_wants_http1_is_an_error_of_its_own) {
+    const std::string reset = reset_frame(1, NGHTTP2_HTTP_1_1_REQUIRED);
+    EXPECT_EQ(error_against(sends(settings() + reset)), std::errc::protocol_not_supported);
+    EXPECT_EQ(error_against(sends(settings() + head_of(1, 0) + reset)),
+              std::errc::protocol_not_supported);
+}
+
 TEST_P(http2_client_withstands, a_flood_of_frames_ends_the_connection) {
     const std::string frames[] = {
         frame(NGHTTP2_PING, 0, 0, "12345678"),

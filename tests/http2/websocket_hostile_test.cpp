@@ -81,7 +81,7 @@ TEST(Http2WebsocketHostile, each_head_opens_a_socket_or_gets_the_answer_that_say
         {{{":path", "plain"}}, spoiled},
         {{{":scheme", ""}}, spoiled},
         {{{":scheme", "https"}}, 421},
-        {{{":scheme", "wss"}}, 400},
+        {{{":scheme", "wss"}}, 421},
         {{{":authority", ""}}, spoiled},
         {{{":authority", ""}, {"host", "a"}}, spoiled},
         {{{"host", "b"}}, spoiled},

@@ -49,6 +49,7 @@
 // The client reads answers as strictly as the server reads requests: what two programs could read
 // differently is an error. Errors are thrown as std::system_error: those of the sockets; timed_out;
 // bad_message for an answer that is not HTTP/1.1; message_size for an answer beyond a limit;
+// protocol_not_supported if a server of HTTP/2 answers a request over HTTP/1.1 only;
 // connection_aborted for an answer that ends too early. A reset counts as too early also where the
 // end of the connection ends the body.
 

@@ -63,7 +63,7 @@ protected:
 };
 
 struct events_options {
-    // After so much time without an event, a comment is sent. max(): never.
+    // After so much time without an event, a comment is sent. At least 1 ms; max(): never.
     internal::duration comment_interval = std::chrono::seconds(15);
     // If true, a drain stops the producer, and the answer ends properly. If false, the producer
     // looks at drain_token(), and is cut off at the hard stop otherwise.
@@ -95,7 +95,8 @@ response events_of(const request& r, std::unique_ptr<event_producer> producer,
 // Returns the answer to `r` whose body is the events of a task<>(event_writer&), with the fields
 // that keep it from being stored. The callable lives until its coroutine has ended, so a lambda may
 // capture; the request is gone when it begins. It begins on the request's loop. Errors: a request
-// that came from no server stops the process. Cost: three allocations.
+// that came from no server stops the process; std::invalid_argument for options out of range. Cost:
+// three allocations.
 template <class F>
     requires std::is_invocable_r_v<task<>, std::decay_t<F>&, event_writer&>
 response events(const request& r, F&& producer, const events_options& options = {}) {

@@ -93,6 +93,7 @@ enum class answer_loss : unsigned char {
     unprocessed,  // the server says that it has not acted on the request
     malformed,    // what has come is not HTTP/2
     too_large,    // the fields are beyond what is endured, or what can be sent
+    needs_http1,  // the server answers this request over HTTP/1.1 only
 };
 
 // One stream of a client.

@@ -61,7 +61,8 @@ struct websocket_options {
     // send() waits while more bytes than this are unsent.
     std::size_t unsent_bytes_max = 64 * 1024;
     // While receive() waits: after so much silence the server sends a ping, and after
-    // `pong_timeout` more the connection counts as dead. max(): never.
+    // `pong_timeout` more the connection counts as dead. `ping_interval` is at least 1 ms, and the
+    // others are 0 or more. max(): never.
     internal::duration ping_interval = std::chrono::seconds(30);
     internal::duration pong_timeout = std::chrono::seconds(30);
     // How long the server waits for the client's close frame after its own.
@@ -154,7 +155,7 @@ private:
     const std::shared_ptr<F> function_;
 };
 
-// Errors: std::invalid_argument for options that contradict themselves.
+// Errors: std::invalid_argument for options out of range.
 std::shared_ptr<const websocket_options> checked(websocket_options&& options);
 // Returns the answer 101 with `source`, or a refusal.
 response upgrade(const request& r, std::shared_ptr<websocket_source> source);
@@ -180,7 +181,8 @@ auto websocket_handler(F&& function, websocket_options options = {}) {
 
 // Returns the answer that makes the connection of this request a WebSocket, or a refusal as above;
 // for a handler that first looks at the request. Give `function` what it needs by value: the
-// request is gone when it begins. `options` are shared by many connections.
+// request is gone when it begins. `options` are shared by many connections. Errors:
+// std::invalid_argument for options out of range.
 template <class F>
     requires std::is_invocable_r_v<task<>, std::decay_t<F>&, websocket&>
 response accept_websocket(const request& r, F&& function,
