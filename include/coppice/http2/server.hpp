@@ -22,8 +22,8 @@ struct server_limits {
     // What a client may send of a body before the handler has read it, in bytes: 1 to 2^31 - 1. It
     // counts toward http::server_options::buffered_bytes_max.
     std::uint32_t stream_window_bytes = 256 * 1024;
-    // Streams that a client may reset, spoil by a wrong frame, or open beyond streams_max, on top of
-    // those that it lets end. Then the connection ends with ENHANCE_YOUR_CALM.
+    // Streams that a client may reset, spoil by a wrong frame, or open beyond streams_max, on top
+    // of those that it lets end. Then the connection ends with ENHANCE_YOUR_CALM.
     std::size_t resets_max = 200;
     // Frames that carry nothing (PING, SETTINGS, PRIORITY, WINDOW_UPDATE, RST_STREAM, empty DATA,
     // those of an unknown type, and those of a head for a closed stream) beyond those that carry a
