@@ -38,6 +38,7 @@ constexpr auto unwrapped(It it) noexcept {
     }
 }
 
+// Returns how many elements lie between the two.
 template <class It>
 constexpr std::size_t length(It first, It last) noexcept {
     return static_cast<std::size_t>(last - first);
