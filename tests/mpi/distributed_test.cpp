@@ -204,7 +204,7 @@ TEST(mpi_map_reduce, a_combination_that_throws_at_one_rank_only_is_an_error_at_e
         if (world().rank() == 1) throw std::domain_error("combined");
         return a + b;
     };
-    try {  // without an index, nothing but the contributions is combined
+    try {  // without an index, only the contributions are combined
         wait_for(mpi::map_reduce(world(), 0, 0, [](std::size_t) { return 0; }, fails));
         ADD_FAILURE() << "no error";
     } catch (const std::domain_error&) {
