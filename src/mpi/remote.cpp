@@ -118,7 +118,7 @@ public:
     ~numbered_call() { service_.leave_call(number_, place_, was_sent_); }
     int number() const noexcept { return number_; }
     awaited_reply& reply() const noexcept { return *place_; }
-    void set_sent() noexcept { was_sent_ = true; }
+    void set_sent(bool was_sent) noexcept { was_sent_ = was_sent; }
 
 private:
     remote_service& service_;
@@ -198,9 +198,11 @@ task<bytes> remote_service::call(int rank, std::uint32_t index, bytes arguments)
     const request_header header{index, own.number()};
     const auto first = std::as_bytes(std::span<const request_header, 1>(&header, 1));
     arguments.insert(arguments.begin(), first.begin(), first.end());
-    co_await send(own_, arguments, {rank, request_tag});
-    own.set_sent();
-    const std::error_code error = co_await own.reply().has_come.receive();
+    std::error_code error;
+    own.set_sent(true);  // before, since the task's scheduler may end during the send
+    co_await send(own_, arguments, {rank, request_tag}, use_await[error]);
+    own.set_sent(!error);
+    if (!error) error = co_await own.reply().has_come.receive();
     if (error) throw std::system_error(error, "mpi::remote");
     bytes answer = std::move(own.reply().answer);
     std::span<const std::byte> from(answer);
