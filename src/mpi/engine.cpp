@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <algorithm>
 #include <exception>
+#include <string>
 #include <system_error>
 
 namespace coppice::mpi::internal {
@@ -20,6 +21,12 @@ thread_local const engine* engine_here = nullptr;
 
 std::int64_t count_of(time_point t) noexcept {
     return t.time_since_epoch().count();
+}
+
+const char* name_of_level(int level) noexcept {
+    if (level == MPI_THREAD_SINGLE) return "MPI_THREAD_SINGLE";
+    if (level == MPI_THREAD_FUNNELED) return "MPI_THREAD_FUNNELED";
+    return level == MPI_THREAD_SERIALIZED ? "MPI_THREAD_SERIALIZED" : "MPI_THREAD_MULTIPLE";
 }
 
 }  // namespace
@@ -39,7 +46,9 @@ engine::engine(duration failure_timeout)
                                 "again. Make one environment, and keep it to the end of main()");
     throw std::system_error(error_of(failure_),
                             "mpi::environment: cannot use MPI. A program that initializes MPI "
-                            "itself, or that watches for failures, needs MPI_THREAD_MULTIPLE");
+                            "itself, or that watches for failures, needs MPI_THREAD_MULTIPLE; MPI "
+                            "has provided " +
+                                std::string(name_of_level(level_)));
 }
 
 engine::~engine() {

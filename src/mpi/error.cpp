@@ -46,6 +46,8 @@ const char* text_of_class(errc code) noexcept {
             return "another process has failed at its share; its exception is known there only";
         case errc::process_failed:
             return "a process of the job has died or stands still; end this one too";
+        case errc::partial_object:
+            return "the message is no whole number of objects of the type that it is received as";
         case errc::other:
             break;
     }

@@ -1,11 +1,9 @@
 // Calls of functions in other processes, on both sides.
 #include <coppice/mpi/internal/remote_service.hpp>
 
-#include <coppice/exec/just.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
-#include <coppice/exec/then.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/share.hpp>
@@ -17,6 +15,7 @@
 
 #include <array>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <system_error>
@@ -26,11 +25,11 @@ namespace coppice::mpi::internal {
 namespace {
 
 constexpr int request_tag = 0;
-constexpr int last_possible_tag = 32767;  // every implementation has so many
+constexpr std::size_t last_possible_number = 32767;  // every implementation has so many tags
 
 struct request_header {
     std::uint32_t function;
-    std::int32_t reply_tag;
+    std::int32_t number;  // of the call, which is the tag of the reply
 };
 
 // What a reply begins with. The result follows, or the category and the code, or the text.
@@ -68,7 +67,7 @@ bytes reply_of(const std::exception_ptr& failure) {
         std::rethrow_exception(failure);
     } catch (const std::system_error& e) {
         const known_category category = number_of(e.code().category());
-        if (category == known_category::none) return reply_of_text(e.what());
+        if (category == known_category::none || !e.code()) return reply_of_text(e.what());
         bytes made;
         write(made, reply_of_code(category, e.code().value()));
         return made;
@@ -109,35 +108,31 @@ bool is_of_size(std::error_code error) noexcept {
 
 }  // namespace
 
-// The tag of a call. At the end of the call it is free, unless the reply is still to come.
-class remote_service::reply_tag : immovable {
+// The number of a call. At the end of the call it is free, unless the reply is still to come.
+class remote_service::numbered_call : immovable {
 public:
-    reply_tag(remote_service& service, int rank)
-        : service_(service), number_(service.take_tag()), rank_(rank) {}
-    ~reply_tag() {
-        if (waits_) {
-            service_.abandon(rank_, number_);
-        } else {
-            service_.give_tag(number_);
-        }
-    }
+    explicit numbered_call(remote_service& service)
+        : service_(service),
+          place_(std::make_shared<awaited_reply>()),
+          number_(service.add_call(place_)) {}
+    ~numbered_call() { service_.leave_call(number_, place_, was_sent_); }
     int number() const noexcept { return number_; }
-    void set_waiting(bool waits) noexcept { waits_ = waits; }
+    awaited_reply& reply() const noexcept { return *place_; }
+    void set_sent(bool was_sent) noexcept { was_sent_ = was_sent; }
 
 private:
     remote_service& service_;
+    reply_place place_;
     int number_;
-    int rank_;
-    bool waits_ = false;
+    bool was_sent_ = false;
 };
 
 remote_service::remote_service(const communicator& over, std::span<const function> table)
     : own_(over.duplicate()), table_(table) {
-    execution::spawn(execution::starts_on(default_pool().get_scheduler(), serve()),
-                     listeners_.get_token(), end_service(own_));
+    execution::spawn(listen(), listeners_.get_token(), end_service(own_));
 }
 
-// Between the barriers the listeners still take the large replies to calls that were stopped, which
+// Between the barriers the listener still takes the large replies to calls that were stopped, which
 // the other handlers could not send otherwise. If a process has failed, the barriers fail at once,
 // and only the functions that run are waited for.
 remote_service::~remote_service() {
@@ -149,38 +144,67 @@ remote_service::~remote_service() {
     this_thread::sync_wait(listeners_.join());
 }
 
-int remote_service::take_tag() {
+int remote_service::add_call(const reply_place& place) {
     const std::scoped_lock lock(mutex_);
-    if (free_tags_.empty()) {
-        if (last_tag_ == last_possible_tag)
-            throw std::system_error(make_error_code(errc::no_resources),
-                                    "mpi::remote: more than 32767 calls wait for a reply");
-        free_tags_.reserve(static_cast<std::size_t>(last_tag_) + 1);
-        return ++last_tag_;
+    if (end_) throw std::system_error(end_, "mpi::remote");
+    if (!free_numbers_.empty()) {
+        const int number = free_numbers_.back();
+        free_numbers_.pop_back();
+        calls_[static_cast<std::size_t>(number)] = place;
+        return number;
     }
-    const int tag = free_tags_.back();
-    free_tags_.pop_back();
-    return tag;
+    const std::size_t next = calls_.size();
+    if (next > last_possible_number)
+        throw std::system_error(make_error_code(errc::no_resources),
+                                "mpi::remote: more than 32767 calls wait for a reply");
+    if (free_numbers_.capacity() < next) free_numbers_.reserve(2 * next);
+    calls_.push_back(place);
+    return static_cast<int>(next);
 }
 
-void remote_service::give_tag(int tag) noexcept {
+// Returns null if the call has left.
+remote_service::reply_place remote_service::remove_call(int number) noexcept {
     const std::scoped_lock lock(mutex_);
-    free_tags_.push_back(tag);
+    free_numbers_.push_back(number);
+    return std::move(calls_[static_cast<std::size_t>(number)]);
+}
+
+void remote_service::leave_call(int number, const reply_place& place, bool was_sent) noexcept {
+    const std::scoped_lock lock(mutex_);
+    reply_place& listed = calls_[static_cast<std::size_t>(number)];
+    if (listed != place) return;  // the reply has come
+    listed = nullptr;
+    if (!was_sent) free_numbers_.push_back(number);
+}
+
+// A call may end inside send(), and takes the lock then.
+void remote_service::end_calls(std::error_code error) noexcept {
+    for (std::size_t number = 1;; ++number) {
+        reply_place place;
+        {
+            const std::scoped_lock lock(mutex_);
+            end_ = error;
+            if (number == calls_.size()) return;
+            place = std::move(calls_[number]);
+        }
+        if (place) place->has_come.send(error);
+    }
 }
 
 task<bytes> remote_service::call(int rank, std::uint32_t index, bytes arguments) {
-    reply_tag tag(*this, rank);
-    const request_header header{index, tag.number()};
+    if (rank < 0 || rank >= own_.size())
+        throw std::system_error(make_error_code(errc::invalid_rank), "mpi::remote");
+    numbered_call own(*this);
+    const request_header header{index, own.number()};
     const auto first = std::as_bytes(std::span<const request_header, 1>(&header, 1));
     arguments.insert(arguments.begin(), first.begin(), first.end());
-    co_await send(own_, arguments, {rank, request_tag});
-    tag.set_waiting(true);
-    bytes answer;
-    const bool has_come = co_await (receive_all(own_, answer, {rank, tag.number()}) |
-                                    execution::then([](const envelope&) noexcept { return true; }) |
-                                    execution::upon_stopped([]() noexcept { return false; }));
-    if (!has_come) co_await execution::just_stopped();
-    tag.set_waiting(false);
+    std::error_code error;
+    own.set_sent(true);  // before, since the task's scheduler may end during the send
+    co_await send(own_, arguments, {rank, request_tag}, use_await[error]);
+    own.set_sent(!error);
+    if (!error) error = co_await own.reply().has_come.receive();
+    if (error) throw std::system_error(error, "mpi::remote");
+    bytes answer = std::move(own.reply().answer);
     std::span<const std::byte> from(answer);
     const reply kind = read<reply>(from);
     if (kind != reply::value) throw_failure(kind, from, rank);
@@ -188,31 +212,69 @@ task<bytes> remote_service::call(int rank, std::uint32_t index, bytes arguments)
     co_return answer;
 }
 
-// Takes the reply when it comes. If there is no memory for the task, the tag is not used again.
-void remote_service::abandon(int rank, int tag) noexcept {
+// If the listener ends with an error, no reply comes any longer.
+task<> remote_service::listen() {
     try {
-        execution::spawn(drop_reply(rank, tag), listeners_.get_token(),
-                         [](const std::exception_ptr&) noexcept {});
-    } catch (const std::exception&) {
+        co_await serve();
+    } catch (const std::system_error& e) {
+        end_calls(e.code());
+        throw;
+    } catch (...) {
+        end_calls(make_error_code(errc::process_failed));
+        throw;
     }
 }
 
-// MPI drops what is longer than the memory, so this takes a reply of any size.
-task<> remote_service::drop_reply(int rank, int tag) {
-    std::array<std::byte, 1> dropped;
-    std::error_code error;
-    co_await receive(own_, dropped, {rank, tag}, use_await[error]);
-    if (!error || error == errc::truncated) give_tag(tag);
-}
-
+// Continues on the environment's thread, since its environment names no scheduler. What it spawns
+// begins to receive before the next probe, which therefore does not find the same message.
 task<> remote_service::serve() {
     while (true) {
-        bytes message;
-        const envelope e = co_await receive_all(own_, message, {any_source, request_tag});
-        execution::spawn(execution::starts_on(default_pool().get_scheduler(),
-                                              handle(e.source, std::move(message))),
-                         handlers_.get_token(), end_service(own_));
+        const envelope e = co_await probe<std::byte>(own_, {any_source, any_tag});
+        if (e.tag == request_tag) {
+            execution::spawn(take_request(e, bytes(e.count)), listeners_.get_token(),
+                             end_service(own_));
+            continue;
+        }
+        const reply_place place = remove_call(e.tag);
+        if (begin_reply(e, place)) continue;
+        std::array<std::byte, 1> dropped;
+        std::error_code error;
+        co_await receive(own_, dropped, {e.source, e.tag}, use_await[error]);
+        if (place) place->has_come.send(std::make_error_code(std::errc::not_enough_memory));
     }
+}
+
+task<> remote_service::take_request(envelope e, bytes message) {
+    co_await receive(own_, message, {e.source, e.tag});
+    execution::spawn(
+        execution::starts_on(default_pool().get_scheduler(), handle(e.source, std::move(message))),
+        handlers_.get_token(), end_service(own_));
+}
+
+// Returns false if there is no memory for the task.
+bool remote_service::begin_reply(envelope e, const reply_place& place) noexcept {
+    try {
+        execution::spawn(take_reply(e, place), listeners_.get_token(), end_service(own_));
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+// MPI drops what is longer than the memory, so one byte takes a reply of any size.
+task<> remote_service::take_reply(envelope e, reply_place place) {
+    std::array<std::byte, 1> dropped;
+    std::span<std::byte> into(dropped);
+    std::error_code error;
+    try {
+        if (place) place->answer.resize(e.count);
+        if (place) into = place->answer;
+    } catch (const std::bad_alloc&) {
+    }
+    co_await receive(own_, into, {e.source, e.tag}, use_await[error]);
+    if (!place) co_return;
+    if (into.data() == dropped.data()) error = std::make_error_code(std::errc::not_enough_memory);
+    place->has_come.send(error);
 }
 
 // The caller waits for a reply. If there is no memory for the right one, or it is too long for MPI,
@@ -220,7 +282,7 @@ task<> remote_service::serve() {
 task<> remote_service::handle(int source, bytes message) {
     std::span<const std::byte> from(message);
     const request_header header = read<request_header>(from);
-    const address caller{source, header.reply_tag};
+    const address caller{source, header.number};
     std::error_code error;
     try {
         const bytes answer = header.function < table_.size()

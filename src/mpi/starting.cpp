@@ -1,4 +1,5 @@
 // The calls of MPI that requests start.
+#include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/named_request.hpp>
 
 #include "starting.hpp"
@@ -131,15 +132,19 @@ int call_request::start_collective(MPI_Request& made) noexcept {
     }
 }
 
-// Looks for a message. `take`: gives the container its size, and starts to receive the message. It
-// is not taken before there is memory, so that a failure loses nothing.
+// Looks for a message of whole objects. `take`: gives the container its size, and starts to receive
+// the message. It is not taken before there is memory, so that a failure loses nothing.
 int call_request::look(bool take, handles& made, bool& found) noexcept {
     int is_there = 0;
     MPI_Status status{};
     int returned =
         ::MPI_Iprobe(call_.source.rank, call_.source.tag, call_.over, &is_there, &status);
     if (returned != MPI_SUCCESS || is_there == 0) return returned;
-    see(status);
+    if (!see(status)) {
+        fail(errc::partial_object);
+        found = true;
+        return MPI_SUCCESS;
+    }
     if (!take) {
         found = true;
         return MPI_SUCCESS;
@@ -161,16 +166,18 @@ int call_request::look(bool take, handles& made, bool& found) noexcept {
 }
 
 void call_request::keep(const MPI_Status& status) noexcept {
-    if (receives()) see(status);
+    if (receives()) (void)see(status);
     return_results();
     if (call_.fill != nullptr) call_.fill(call_.into, call_.op);
 }
 
-void call_request::see(const MPI_Status& status) noexcept {
+// Returns false if the message is no whole number of objects.
+bool call_request::see(const MPI_Status& status) noexcept {
     int count = 0;
     ::MPI_Get_count(&status, type_of(call_.into.type), &count);
-    seen_ = {status.MPI_SOURCE, status.MPI_TAG,
-             count < 0 ? 0 : static_cast<std::size_t>(count) / call_.into.unit};
+    const std::size_t units = count < 0 ? 0 : static_cast<std::size_t>(count);
+    seen_ = {status.MPI_SOURCE, status.MPI_TAG, units / call_.into.unit};
+    return count >= 0 && units % call_.into.unit == 0;
 }
 
 }  // namespace coppice::mpi::internal

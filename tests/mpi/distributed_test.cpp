@@ -4,7 +4,6 @@
 #include <coppice/mpi/bulk.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/error.hpp>
-#include <coppice/mpi/remote.hpp>
 #include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/window.hpp>
 #include <coppice/task.hpp>
@@ -12,12 +11,15 @@
 
 #include <gtest/gtest.h>
 
+#include <allocations.hpp>
+
 #include "job.hpp"
 
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <new>
 #include <numeric>
@@ -25,22 +27,10 @@
 #include <stdexcept>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
-
-namespace {
-
-coppice::internal::atomic<bool> refuses_large_sends{false};
-
-}  // namespace
-
-// Stands before MPI's own, and fails on demand as if MPI had no memory for a large message.
-extern "C" int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag,
-                         MPI_Comm over, MPI_Request* made) {
-    if (count > 100'000 && refuses_large_sends.load(coppice::internal::relaxed))
-        return MPI_ERR_NO_MEM;
-    return PMPI_Isend(from, count, type, to, tag, over, made);
-}
 
 namespace {
 
@@ -165,6 +155,65 @@ TEST(mpi_bulk, an_exception_at_one_rank_is_an_error_at_every_rank) {
     }
 }
 
+// Runs make() at all ranks, again and again: each time the next allocation at rank 1 fails. A call
+// that throws has started nothing, and is made again.
+template <class Make>
+void fails_alike_without_memory(Make make) {
+    std::array<int, 3> sums{0, 1, 0};  // failed, an allocation has failed, cannot be tested
+    for (std::size_t n = 1; sums[1] != 0 && sums[2] == 0; ++n) {
+        std::array<int, 3> mine{};
+        if (world().rank() == 1) mine[2] = coppice::test::fail_allocation(n) ? 0 : 1;
+        std::thread([&] {  // allocations of the thread that asks do not fail
+            for (bool has_started = false; !has_started;) {
+                try {
+                    auto sender = make();
+                    has_started = true;
+                    wait_for(std::move(sender));
+                } catch (const std::exception&) {
+                    mine[0] = has_started ? 1 : 0;
+                }
+            }
+        })
+            .join();
+        if (world().rank() == 1) mine[1] = coppice::test::allocation_has_failed() ? 1 : 0;
+        mpi::all_reduce(world(), mine, sums, mpi::reduction::sum, block);
+        EXPECT_TRUE(sums[0] == 0 || sums[0] == world().size()) << n << ": " << sums[0];
+    }
+    if (sums[2] != 0) GTEST_SKIP() << "a sanitizer owns operator new";
+}
+
+TEST(mpi_memory, a_rank_without_memory_is_an_error_of_bulk_at_every_rank) {
+    fails_alike_without_memory([] { return mpi::bulk(world(), 1000, [](std::size_t) {}); });
+}
+
+TEST(mpi_memory, a_rank_without_memory_is_an_error_of_map_reduce_at_every_rank) {
+    fails_alike_without_memory([] {
+        return mpi::map_reduce(
+            world(), 1000, 0, [](std::size_t i) { return static_cast<int>(i); }, std::plus<int>());
+    });
+}
+
+TEST(mpi_memory, a_rank_without_memory_is_an_error_of_sort_at_every_rank) {
+    std::vector<int> numbers(300);
+    std::iota(numbers.rbegin(), numbers.rend(), world().rank());
+    fails_alike_without_memory([&numbers] { return mpi::sort(world(), numbers); });
+}
+
+TEST(mpi_map_reduce, a_combination_that_throws_at_one_rank_only_is_an_error_at_every_rank) {
+    const auto fails = [](int a, int b) {
+        if (world().rank() == 1) throw std::domain_error("combined");
+        return a + b;
+    };
+    try {  // without an index, only the contributions are combined
+        wait_for(mpi::map_reduce(world(), 0, 0, [](std::size_t) { return 0; }, fails));
+        ADD_FAILURE() << "no error";
+    } catch (const std::domain_error&) {
+        EXPECT_EQ(world().rank(), 1);
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), mpi::errc::failed_elsewhere);
+    }
+}
+
 struct longest_run {  // of odd numbers: associative, but not commutative
     int from_start, longest, to_end, count;
 };
@@ -235,153 +284,6 @@ TEST(mpi_sort, a_comparator_that_throws_at_one_rank_ends_the_sort_at_all) {
     EXPECT_ANY_THROW(wait_for(mpi::sort(world(), mine, fails)));
     mpi::barrier(world(), block);
     EXPECT_EQ(mine.size(), 100u);
-}
-
-coppice::internal::atomic<int> released{0};
-coppice::internal::atomic<int> pings{0};
-
-pixel brightened(pixel p, int by) {
-    return {static_cast<std::uint8_t>(p.red + by), p.green, p.blue};
-}
-std::vector<int> repeated(const std::string& text, int times) noexcept {
-    return std::vector<int>(static_cast<std::size_t>(times), static_cast<int>(text.size()));
-}
-void throws_a_code() {
-    throw std::system_error(std::make_error_code(std::errc::no_space_on_device), "disk");
-}
-void throws_no_memory() {
-    throw std::bad_alloc();
-}
-void throws_a_long_text(std::size_t size) {
-    throw std::runtime_error(std::string(size, 'x'));
-}
-std::vector<int> waits_and_repeats(int times) {
-    released.wait(0, coppice::internal::relaxed);
-    return std::vector<int>(static_cast<std::size_t>(times), 1);
-}
-int throws_a_text(int i) {
-    throw std::out_of_range("index " + std::to_string(i));
-}
-int waits() {
-    released.wait(0, coppice::internal::relaxed);
-    return 1;
-}
-void ping() {
-    pings.fetch_add(1, coppice::internal::relaxed);  // a reply comes after it
-}
-using functions =
-    mpi::remote_functions<&brightened, &repeated, &throws_a_code, &throws_no_memory,
-                          &throws_a_long_text, &throws_a_text, &waits, &waits_and_repeats, &ping>;
-
-TEST(mpi_remote, calls_pass_structs_strings_and_vectors_and_return_results) {
-    functions calls(world());
-    const auto p = wait_for(mpi::remote<&brightened>(calls, next_rank(), pixel{1, 2, 3}, 10));
-    ASSERT_TRUE(p.has_value());
-    EXPECT_EQ(std::get<0>(*p).red, 11);
-    const std::string long_text(100'000, 'x');
-    const auto v = wait_for(mpi::remote<&repeated>(calls, previous_rank(), long_text, 70'000));
-    EXPECT_EQ(std::get<0>(*v), std::vector<int>(70'000, 100'000));
-    EXPECT_TRUE(std::get<0>(*wait_for(mpi::remote<&repeated>(calls, 0, "", 0))).empty());
-}
-
-TEST(mpi_remote, errors_of_the_function_and_of_the_rank_come_back) {
-    functions calls(world());
-    try {
-        wait_for(mpi::remote<&throws_a_code>(calls, next_rank()));
-        ADD_FAILURE() << "no error";
-    } catch (const std::system_error& e) {
-        EXPECT_EQ(e.code(), std::errc::no_space_on_device);
-    }
-    try {
-        wait_for(mpi::remote<&throws_a_text>(calls, next_rank(), 17));
-        ADD_FAILURE() << "no error";
-    } catch (const mpi::remote_error& e) {
-        EXPECT_STREQ(e.what(), "index 17");
-        EXPECT_EQ(e.rank(), next_rank());
-    }
-    EXPECT_THROW(wait_for(mpi::remote<&ping>(calls, world().size())), std::system_error);
-}
-
-template <class Sender>
-std::error_code error_of(Sender&& call) {
-    try {
-        wait_for(std::forward<Sender>(call));
-    } catch (const std::system_error& e) {
-        return e.code();
-    }
-    return {};
-}
-
-TEST(mpi_remote, a_reply_that_has_no_memory_is_an_error_of_the_caller_and_not_of_the_next_call) {
-    functions calls(world());
-    EXPECT_EQ(error_of(mpi::remote<&throws_no_memory>(calls, next_rank())),
-              std::errc::not_enough_memory);
-    mpi::barrier(world(), block);
-    refuses_large_sends.store(true, coppice::internal::relaxed);
-    mpi::barrier(world(), block);
-    EXPECT_EQ(error_of(mpi::remote<&repeated>(calls, next_rank(), "text", 70'000)),
-              mpi::errc::no_resources);
-    EXPECT_EQ(error_of(mpi::remote<&throws_a_long_text>(calls, previous_rank(), 200'000u)),
-              mpi::errc::no_resources);
-    mpi::barrier(world(), block);
-    refuses_large_sends.store(false, coppice::internal::relaxed);
-    mpi::barrier(world(), block);
-    const auto v = wait_for(mpi::remote<&repeated>(calls, next_rank(), "text", 70'000));
-    EXPECT_EQ(std::get<0>(*v).size(), 70'000u);
-}
-
-TEST(mpi_remote, many_calls_at_once_all_arrive_and_each_gets_its_own_reply) {
-    pings.store(0, coppice::internal::relaxed);
-    {
-        functions calls(world());
-        const auto one = [&calls](int i) {
-            return mpi::remote<&brightened>(calls, (world().rank() + i) % world().size(),
-                                            pixel{static_cast<std::uint8_t>(i), 0, 0}, 1);
-        };
-        for (int i = 0; i != 10; ++i) {
-            const auto got = wait_for(ex::when_all(one(i), one(50 + i), one(100 + i),
-                                                   mpi::remote<&ping>(calls, next_rank())));
-            ASSERT_TRUE(got.has_value());
-            EXPECT_EQ(std::get<0>(*got).red, i + 1);
-            EXPECT_EQ(std::get<1>(*got).red, i + 51);
-            EXPECT_EQ(std::get<2>(*got).red, i + 101);
-        }
-    }  // no process leaves before all have called
-    EXPECT_EQ(pings.load(coppice::internal::relaxed), 10);
-}
-
-TEST(mpi_remote, a_stopped_call_ends_while_the_function_runs_and_others_still_work) {
-    released.store(0, coppice::internal::relaxed);
-    functions calls(world());
-    auto pending = mpi::remote<&waits>(calls, next_rank()) | ex::then([](int) { return 1; });
-    const auto first = wait_for(
-        ex::when_any(std::move(pending), mpi::barrier(world()) | ex::then([] { return 2; })));
-    ASSERT_TRUE(first.has_value());
-    EXPECT_EQ(std::get<0>(*first), 2);
-    mpi::barrier(world(), block);                   // no rank releases before all have been stopped
-    released.store(1, coppice::internal::relaxed);  // nothing else is passed
-    released.notify_all();
-    const auto later = wait_for(mpi::remote<&waits>(calls, next_rank()));
-    EXPECT_EQ(std::get<0>(*later), 1);
-}
-
-// The sender of a large message waits for its receive, so no reply may be left.
-TEST(mpi_remote, a_late_reply_of_any_size_is_thrown_away_and_the_next_calls_get_their_own) {
-    released.store(0, coppice::internal::relaxed);
-    functions calls(world());
-    auto pending = mpi::remote<&waits_and_repeats>(calls, next_rank(), 1 << 20) |
-                   ex::then([](const std::vector<int>&) { return 1; });
-    const auto first = wait_for(
-        ex::when_any(std::move(pending), mpi::barrier(world()) | ex::then([] { return 2; })));
-    ASSERT_TRUE(first.has_value());
-    EXPECT_EQ(std::get<0>(*first), 2);
-    mpi::barrier(world(), block);                   // no rank releases before all have been stopped
-    released.store(1, coppice::internal::relaxed);  // nothing else is passed
-    released.notify_all();
-    for (int round = 1; round != 20; ++round) {
-        const auto later = wait_for(mpi::remote<&waits_and_repeats>(calls, next_rank(), round));
-        EXPECT_EQ(std::get<0>(*later).size(), static_cast<std::size_t>(round));
-    }
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ inline const std::map<std::string, std::set<std::string>>& rooms() {
         {"graph", {"base", "trace", "stop", "exec", "pool", "token", "sync"}},
         {"io", {"base", "trace", "stop", "exec", "task", "token"}},
         {"tls", {"base", "stop", "exec", "task", "token", "io"}},
-        {"mpi", {"base", "stop", "exec", "task", "pool", "parallel", "token", "io"}},
+        {"mpi", {"base", "stop", "exec", "task", "pool", "parallel", "token", "sync", "io"}},
         {"http", {"base", "trace", "stop", "exec", "task", "pool", "token", "sync", "io"}},
         {"http2", {"base", "http"}},
     };

@@ -25,6 +25,7 @@ enum class errc {
     out_of_range,  // a process has no such objects in its window
     failed_elsewhere,  // another process has failed at its share of the work
     process_failed,    // a process of the job has died or stands still, so MPI is not used again
+    partial_object,    // a message is no whole number of objects of the receiver's type
 };
 
 // The category "mpi". Its messages are readable. Threads: any; calls nothing of MPI.

@@ -2,7 +2,9 @@
 #pragma once
 // Every operation takes a completion token last, as those of io do. It allocates nothing, beyond
 // what the token and MPI allocate; its memory must stay until it has completed. Errors are those of
-// mpi_category(), and value_too_large for more than 2^31 - 1 numbers or bytes.
+// mpi_category(), and value_too_large for more than 2^31 - 1 numbers or bytes. A message to or from
+// the rank MPI_PROC_NULL is none: a send completes at once, and so do receive and send_receive,
+// with a count of 0, that rank, and any_tag. So the edge of a grid needs no case of its own.
 
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/element.hpp>
@@ -40,8 +42,10 @@ auto receive(const communicator& over, Range&& objects, address from, Token&& to
 }
 
 // Receives a message of any size, and makes `objects` as long as it is. Stops as receive().
-// Errors: not_enough_memory; the message has not been taken then. Cost: the vector's memory. It is
-// found by looking for it in every turn, which costs more than a receive of a known size.
+// Errors: not_enough_memory; partial_object, if the message is no whole number of objects. The
+// message has not been taken then, and a receive of another type gets it. Cost: the vector's
+// memory. It is found by looking for it in every turn, which costs more than a receive of a known
+// size.
 template <transferable T, class Token = use_await_t>
 auto receive_all(const communicator& over, std::vector<T>& objects, address from,
                  Token&& token = Token()) {
@@ -57,6 +61,7 @@ auto receive_all(const communicator& over, std::vector<T>& objects, address from
 
 // Waits for a message, and tells where it is from and how many objects of type T it has. Does not
 // take it: of two receivers that were told of it, one takes it. A stop or a deadline ends it.
+// Errors: partial_object, as of receive_all().
 template <transferable T, class Token = use_await_t>
 auto probe(const communicator& over, address from, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::probe);

@@ -31,7 +31,8 @@ template <auto... Functions>
 class remote_functions;
 
 // The exception of a function in another process, if it is no std::bad_alloc, and no
-// std::system_error of a category that all processes know. what() is that of the exception.
+// std::system_error of a category that all processes know with a code that is not 0. what() is that
+// of the exception.
 class remote_error : public std::runtime_error {
 public:
     // Makes the exception of a function that process `rank` has called.
@@ -147,11 +148,12 @@ private:
 // some kilobytes are sent only when the other process takes them, and no stop ends that.
 //
 // Errors: std::system_error, if the function has thrown one of the categories generic, system, or
-// mpi; with not_enough_memory, if it has thrown std::bad_alloc, or there is no memory for its
-// result; with value_too_large, if the arguments or the result have more than 2^31 - 1 bytes; with
-// invalid_rank; with no_resources, for more than 32767 calls at once. remote_error for any other
-// exception of the function. Cost: allocations on both sides; a message each
-// way, which a process that has long been idle finds up to 1 ms late.
+// mpi, with a code that is not 0; with not_enough_memory, if it has thrown std::bad_alloc, or there
+// is no memory for its result; with value_too_large, if the arguments or the result have more than
+// 2^31 - 1 bytes; with invalid_rank, also for any_source and MPI_PROC_NULL; with no_resources, for
+// more than 32767 calls at once. remote_error for any other exception of the function. Cost:
+// allocations on both sides; a message each way, which a process that has long been idle finds up
+// to 1 ms late. How many calls wait makes none of them slower.
 template <auto F, auto... Fs, class... Args>
     requires(internal::index_of<F, Fs...>() < sizeof...(Fs))
 auto remote(remote_functions<Fs...>& calls, int rank, const Args&... args) {

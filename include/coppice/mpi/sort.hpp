@@ -114,32 +114,38 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
     Less* const comparing = &less;
     std::vector<sample_of_sort<T>> samples;
     auto* const chosen = &samples;
-    std::exception_ptr failure = co_await on_default_pool([mine, comparing, chosen, rank, size] {
+    parted<sample_of_sort<T>> all;
+    partition* const of_samples = &all.parts;
+    agreement sorted(co_await on_default_pool([mine, comparing, chosen, of_samples, rank, size] {
         parallel::sort(mine->begin(), mine->end(), std::ref(*comparing));
         *chosen = samples_of<T>(*mine, rank, size);
-    });
-    co_await agree(over, std::move(failure));
+        partition_access::resize(*of_samples, static_cast<std::size_t>(size));
+    }));
+    co_await sorted.reach(over);
+    sorted.check();
     if (size == 1) co_return;
-    parted<sample_of_sort<T>> all;
-    co_await all_gather_v(over, samples, all);
+    co_await all_gather_v(over, samples, all);  // `all.parts` has its size
     partition to;
     partition* const divided = &to;
-    samples.swap(all.objects);
-    failure = co_await on_default_pool([mine, comparing, chosen, divided, rank, size] {
-        *divided = split_by_samples<T>(*mine, rank, size, *chosen, *comparing);
-    });
-    co_await agree(over, std::move(failure));
     parted<T> got;
-    co_await all_to_all_v(over, objects, to, got);
-    objects.swap(got.objects);
     parted<T>* const runs = &got;
-    failure = co_await on_default_pool([mine, comparing, runs, size] {
+    samples.swap(all.objects);
+    agreement split(co_await on_default_pool([mine, comparing, chosen, divided, runs, rank, size] {
+        *divided = split_by_samples<T>(*mine, rank, size, *chosen, *comparing);
+        partition_access::resize(runs->parts, static_cast<std::size_t>(size));
+    }));
+    co_await split.reach(over);
+    split.check();
+    co_await all_to_all_v(over, objects, to, got);  // `got.parts` has its size
+    objects.swap(got.objects);
+    agreement merged(co_await on_default_pool([mine, comparing, runs, size] {
         std::vector<std::size_t> ends;
         for (int n = 0; n != size; ++n)
             ends.push_back(runs->parts.offset(n) + runs->parts.count(n));
         merge_runs<T>(*mine, runs->objects, std::move(ends), *comparing);
-    });
-    co_await agree(over, std::move(failure));
+    }));
+    co_await merged.reach(over);
+    merged.check();
 }
 
 }  // namespace internal
@@ -151,9 +157,12 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
 // Every process calls it. Workers of the default pool call `less` at the same time. No stop ends
 // it, and no other collective operation of the communicator may start before it has completed.
 // Errors: if `less` throws at a process, that exception there, and errc::failed_elsewhere at the
-// others; value_too_large, if a process would get more than 2^31 - 1 objects. The objects of all
-// processes together are then what they were, in any order, at any process. Cost: O(n log n) for n
-// objects of a process, four small collective calls and a large one, and memory for n objects.
+// others, also for std::bad_alloc; not_enough_memory at all, if one has no memory for what it gets;
+// value_too_large, if a process would get more than 2^31 - 1 objects. The objects of all processes
+// together are then what they were, in any order, at any process. std::bad_alloc from the call
+// itself: nothing has started, and the process may call again, for which the others wait. Cost: O(n
+// log n) for n objects of a process, four small collective calls and a large one, and memory for n
+// objects.
 template <transferable T, std::copy_constructible Less = std::less<T>>
     requires std::predicate<Less&, const T&, const T&>
 auto sort(const communicator& over, std::vector<T>& objects, Less less = Less()) {

@@ -3,8 +3,11 @@
 // Each has two forms. With a partition, the receiver knows the sizes: the operation is one call of
 // MPI. With a parted<T>, the receiver does not: the operation tells it the sizes, and makes room.
 // That form is three collective calls in a row, so no other collective operation of the
-// communicator may start before it has completed. If one process has no memory, or gets more than
-// 2^31 - 1 objects, all processes get that error, and no objects have moved.
+// communicator may start before it has completed. If one process has no memory for its objects, or
+// gets more than 2^31 - 1, all processes get that error, and no objects have moved. std::bad_alloc
+// from the call itself: there is no memory for the sizes, which are two numbers for each process,
+// unless `into` has been used before. The process has not started then, and may call again, for
+// which the others wait.
 //
 // As those of collective.hpp, operations here are of all processes, and no stop ends them.
 // Partitions live until the operation has completed. `from` and `into` do not overlap. Counts are
@@ -69,7 +72,7 @@ auto gather_v(const communicator& over, From&& from, Into&& into, const partitio
 }
 
 // Collects likewise, without knowing the sizes. Then every process knows `into.parts`, and the root
-// has `into.objects`. Errors: std::bad_alloc from the call; not_enough_memory as an error of all.
+// has `into.objects`.
 template <transferable T, internal::objects_to<T> From, class Token = use_await_t>
 auto gather_v(const communicator& over, From&& from, parted<T>& into, int root,
               Token&& token = Token()) {
@@ -106,7 +109,8 @@ auto all_gather_v(const communicator& over, From&& from, parted<T>& into, Token&
 }
 
 // Distributes the objects of process `root`: part n of `from` to process n. Elsewhere `from` and
-// `parts` are not used, and may be empty. `into` is as long as the part of this process.
+// `parts` are not used, and may be empty. `into` is as long as the part of this process; in longer
+// memory, an implementation of MPI may leave the rest as it is, and need not report it.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
 auto scatter_v(const communicator& over, From&& from, const partition& parts, Into&& into, int root,

@@ -1,19 +1,26 @@
 // remote_service: carries the calls of remote.hpp to other processes, and serves theirs.
 #pragma once
-// A request is a message with tag 0: which function, the tag for the reply, and the arguments. A
-// service has a communicator of its own. Its listener receives requests, and a worker of the
-// default pool calls each and sends the reply. A tag is used again only after its reply has come.
-// If a call was stopped, the listener's scope waits for that reply instead.
+// A request is a message with tag 0: which function, the number of the call, and the arguments. The
+// reply is a message whose tag is that number. A service has a communicator of its own. One probe
+// looks for messages of all kinds, so what a turn costs does not depend on how many calls wait. The
+// listener begins to receive a message before it looks for the next one. A worker of the default
+// pool calls the function of a request, and sends the reply.
+//
+// A number is used again only after its reply has come. A call that was stopped has left the table,
+// and its late reply is dropped.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/bytes.hpp>
+#include <coppice/sync/oneshot.hpp>
 #include <coppice/task/task.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <span>
+#include <system_error>
 #include <vector>
 
 namespace coppice::mpi::internal {
@@ -30,22 +37,34 @@ public:
     task<bytes> call(int rank, std::uint32_t index, bytes arguments);
 
 private:
-    class reply_tag;
+    // What a call waits for. Shared by the call and by the listener, which outlives it.
+    struct awaited_reply {
+        bytes answer;
+        oneshot<std::error_code> has_come;
+    };
+    using reply_place = std::shared_ptr<awaited_reply>;
+    class numbered_call;
 
+    task<> listen();
     task<> serve();
+    task<> take_request(envelope e, bytes message);
+    bool begin_reply(envelope e, const reply_place& place) noexcept;
+    task<> take_reply(envelope e, reply_place place);
     task<> handle(int source, bytes message);
-    task<> drop_reply(int rank, int tag);
-    void abandon(int rank, int tag) noexcept;
-    int take_tag();
-    void give_tag(int tag) noexcept;
+    int add_call(const reply_place& place);
+    reply_place remove_call(int number) noexcept;
+    void leave_call(int number, const reply_place& place, bool was_sent) noexcept;
+    void end_calls(std::error_code error) noexcept;
 
     communicator own_;
     std::span<const function> table_;
     execution::counting_scope handlers_;   // of calls by others
-    execution::counting_scope listeners_;  // for requests, and for replies to abandoned calls
-    std::mutex mutex_;                     // of the two below
-    std::vector<int> free_tags_;           // has room for all
-    int last_tag_ = 0;
+    execution::counting_scope listeners_;  // receive messages
+    std::mutex mutex_;                     // of the three below
+    // At the number of a call, from 1 on. Null: it is free, or the call has left.
+    std::vector<reply_place> calls_{nullptr};
+    std::vector<int> free_numbers_;  // has room for all
+    std::error_code end_;            // why no reply will come
 };
 
 }  // namespace coppice::mpi::internal

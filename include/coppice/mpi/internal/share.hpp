@@ -3,25 +3,33 @@
 // Between the steps of an algorithm the processes agree. A process that has failed would otherwise
 // leave the others in a collective call that it never makes.
 
+#include <coppice/base/lifetime.hpp>
+#include <coppice/exec/just.hpp>
+#include <coppice/exec/let.hpp>
 #include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/then.hpp>
+#include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/namespaces.hpp>
 #include <coppice/pool/default_pool.hpp>
 #include <coppice/task/task.hpp>
 
+#include <array>
 #include <cstddef>
 #include <exception>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 namespace coppice::mpi::internal {
 
 // Returns a sender that calls f() on a worker of the default pool, and sends its exception, or a
-// null one.
+// null one. Throws nothing: an exception of the pool's start is sent likewise.
 template <class F>
-auto on_default_pool(F f) {
-    return execution::schedule(default_pool().get_scheduler()) |
+auto on_default_pool(F f) noexcept(std::is_nothrow_move_constructible_v<F>) {
+    return execution::just() | execution::let_value([] {
+               return execution::schedule(default_pool().get_scheduler());
+           }) |
            execution::then([f = std::move(f)]() mutable noexcept -> std::exception_ptr {
                try {
                    f();
@@ -30,6 +38,7 @@ auto on_default_pool(F f) {
                    return std::current_exception();
                }
            }) |
+           execution::upon_error([](std::exception_ptr e) noexcept { return e; }) |
            execution::upon_stopped([]() noexcept {
                return std::make_exception_ptr(std::system_error(
                    std::make_error_code(std::errc::operation_canceled),
@@ -37,11 +46,27 @@ auto on_default_pool(F f) {
            });
 }
 
-// Completes when all processes have called it. Throws `own` if it is not null, and the error
-// failed_elsewhere if that of another process is not.
-task<> agree(const communicator& over, std::exception_ptr own);
-// Throws likewise; `is_bad` says that a process has failed.
+// Throws `own` if it is not null, and the error failed_elsewhere if only `is_bad` says that a
+// process has failed.
 void throw_if_failed(const std::exception_ptr& own, bool is_bad);
+
+// Tells all processes whether one has failed. No part of it allocates, because a process that
+// cannot take part would hold the others.
+class agreement : immovable {
+public:
+    explicit agreement(std::exception_ptr own) noexcept
+        : own_(std::move(own)), failed_{own_ ? 1 : 0} {}
+    // Completes when all processes have come as far.
+    auto reach(const communicator& over) noexcept {
+        return all_reduce(over, failed_, failed_, reduction::maximum);
+    }
+    // Throws as throw_if_failed(), once it is reached.
+    void check() const { throw_if_failed(own_, failed_[0] != 0); }
+
+private:
+    std::exception_ptr own_;
+    std::array<int, 1> failed_;
+};
 
 // Handles the exception of a task that serves other processes. It makes the environment fail,
 // unless that has failed already, if it watches for failures. If not, it ends the process, because

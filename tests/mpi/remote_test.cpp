@@ -1,0 +1,285 @@
+// Calls of functions in other processes of the job.
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/execution.hpp>
+#include <coppice/mpi/collective.hpp>
+#include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/error.hpp>
+#include <coppice/mpi/message.hpp>
+#include <coppice/mpi/remote.hpp>
+#include <coppice/task.hpp>
+#include <coppice/token.hpp>
+
+#include <gtest/gtest.h>
+
+#include "job.hpp"
+
+#include <mpi.h>
+#include <array>
+#include <cstdint>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+namespace {
+
+coppice::internal::atomic<bool> refuses_large_sends{false};
+coppice::internal::atomic<int> probes{0};
+coppice::internal::atomic<int> tests{0};  // one in a turn of the environment that waits
+
+}  // namespace
+
+extern "C" {
+
+// These stand before MPI's own. This one fails on demand as if MPI had no memory for a large
+// message, and the others count.
+int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
+              MPI_Request* made) {
+    if (count > 100'000 && refuses_large_sends.load(coppice::internal::relaxed))
+        return MPI_ERR_NO_MEM;
+    return PMPI_Isend(from, count, type, to, tag, over, made);
+}
+int MPI_Iprobe(int from, int tag, MPI_Comm over, int* found, MPI_Status* status) {
+    probes.fetch_add(1, coppice::internal::relaxed);
+    return PMPI_Iprobe(from, tag, over, found, status);
+}
+int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
+    tests.fetch_add(1, coppice::internal::relaxed);
+    return PMPI_Test(request, done, status);
+}
+int MPI_Testsome(int count, MPI_Request* requests, int* done, int* indices, MPI_Status* statuses) {
+    tests.fetch_add(1, coppice::internal::relaxed);
+    return PMPI_Testsome(count, requests, done, indices, statuses);
+}
+
+}  // extern "C"
+
+namespace {
+
+namespace ex = coppice::execution;
+namespace mpi = coppice::mpi;
+using coppice::block;
+using coppice::task;
+using mpi_test::next_rank;
+using mpi_test::previous_rank;
+using mpi_test::wait_for;
+using mpi_test::world;
+
+struct pixel {
+    std::uint8_t red, green, blue;
+};
+
+coppice::internal::atomic<int> released{0};
+coppice::internal::atomic<int> pings{0};
+
+pixel brightened(pixel p, int by) {
+    return {static_cast<std::uint8_t>(p.red + by), p.green, p.blue};
+}
+std::vector<int> repeated(const std::string& text, int times) noexcept {
+    return std::vector<int>(static_cast<std::size_t>(times), static_cast<int>(text.size()));
+}
+void throws_a_code() {
+    throw std::system_error(std::make_error_code(std::errc::no_space_on_device), "disk");
+}
+void throws_no_code() {
+    throw std::system_error(std::error_code(), "nothing");
+}
+void throws_no_memory() {
+    throw std::bad_alloc();
+}
+void throws_a_long_text(std::size_t size) {
+    throw std::runtime_error(std::string(size, 'x'));
+}
+std::vector<int> waits_and_repeats(int times) {
+    released.wait(0, coppice::internal::relaxed);
+    return std::vector<int>(static_cast<std::size_t>(times), 1);
+}
+int throws_a_text(int i) {
+    throw std::out_of_range("index " + std::to_string(i));
+}
+int waits() {
+    released.wait(0, coppice::internal::relaxed);
+    return 1;
+}
+void ping() {
+    pings.fetch_add(1, coppice::internal::relaxed);  // a reply comes after it
+}
+using functions = mpi::remote_functions<&brightened, &repeated, &throws_a_code, &throws_no_code,
+                                        &throws_no_memory, &throws_a_long_text, &throws_a_text,
+                                        &waits, &waits_and_repeats, &ping>;
+
+TEST(mpi_remote, calls_pass_structs_strings_and_vectors_and_return_results) {
+    functions calls(world());
+    const auto p = wait_for(mpi::remote<&brightened>(calls, next_rank(), pixel{1, 2, 3}, 10));
+    ASSERT_TRUE(p.has_value());
+    EXPECT_EQ(std::get<0>(*p).red, 11);
+    const std::string long_text(100'000, 'x');
+    const auto v = wait_for(mpi::remote<&repeated>(calls, previous_rank(), long_text, 70'000));
+    EXPECT_EQ(std::get<0>(*v), std::vector<int>(70'000, 100'000));
+    EXPECT_TRUE(std::get<0>(*wait_for(mpi::remote<&repeated>(calls, 0, "", 0))).empty());
+}
+
+TEST(mpi_remote, errors_of_the_function_and_of_the_rank_come_back) {
+    functions calls(world());
+    try {
+        wait_for(mpi::remote<&throws_a_code>(calls, next_rank()));
+        ADD_FAILURE() << "no error";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), std::errc::no_space_on_device);
+    }
+    try {
+        wait_for(mpi::remote<&throws_a_text>(calls, next_rank(), 17));
+        ADD_FAILURE() << "no error";
+    } catch (const mpi::remote_error& e) {
+        EXPECT_STREQ(e.what(), "index 17");
+        EXPECT_EQ(e.rank(), next_rank());
+    }
+}
+
+template <class Sender>
+std::error_code error_of(Sender&& call) {
+    try {
+        wait_for(std::forward<Sender>(call));
+    } catch (const std::system_error& e) {
+        return e.code();
+    }
+    return {};
+}
+
+TEST(mpi_remote, a_rank_that_no_process_has_is_an_error_also_if_mpi_has_a_meaning_for_it) {
+    functions calls(world());
+    for (const int rank : {world().size(), -1, MPI_PROC_NULL, mpi::any_source})
+        EXPECT_EQ(error_of(mpi::remote<&ping>(calls, rank)), mpi::errc::invalid_rank) << rank;
+}
+
+TEST(mpi_remote, a_system_error_without_a_code_comes_back_as_its_text) {
+    functions calls(world());
+    EXPECT_THROW(wait_for(mpi::remote<&throws_no_code>(calls, next_rank())), mpi::remote_error);
+}
+
+TEST(mpi_remote, a_reply_that_has_no_memory_is_an_error_of_the_caller_and_not_of_the_next_call) {
+    functions calls(world());
+    EXPECT_EQ(error_of(mpi::remote<&throws_no_memory>(calls, next_rank())),
+              std::errc::not_enough_memory);
+    mpi::barrier(world(), block);
+    refuses_large_sends.store(true, coppice::internal::relaxed);
+    mpi::barrier(world(), block);
+    EXPECT_EQ(error_of(mpi::remote<&repeated>(calls, next_rank(), "text", 70'000)),
+              mpi::errc::no_resources);
+    EXPECT_EQ(error_of(mpi::remote<&throws_a_long_text>(calls, previous_rank(), 200'000u)),
+              mpi::errc::no_resources);
+    mpi::barrier(world(), block);
+    refuses_large_sends.store(false, coppice::internal::relaxed);
+    mpi::barrier(world(), block);
+    const auto v = wait_for(mpi::remote<&repeated>(calls, next_rank(), "text", 70'000));
+    EXPECT_EQ(std::get<0>(*v).size(), 70'000u);
+}
+
+TEST(mpi_remote, many_calls_at_once_all_arrive_and_each_gets_its_own_reply) {
+    pings.store(0, coppice::internal::relaxed);
+    {
+        functions calls(world());
+        const auto one = [&calls](int i) {
+            return mpi::remote<&brightened>(calls, (world().rank() + i) % world().size(),
+                                            pixel{static_cast<std::uint8_t>(i), 0, 0}, 1);
+        };
+        for (int i = 0; i != 10; ++i) {
+            const auto got = wait_for(ex::when_all(one(i), one(50 + i), one(100 + i),
+                                                   mpi::remote<&ping>(calls, next_rank())));
+            ASSERT_TRUE(got.has_value());
+            EXPECT_EQ(std::get<0>(*got).red, i + 1);
+            EXPECT_EQ(std::get<1>(*got).red, i + 51);
+            EXPECT_EQ(std::get<2>(*got).red, i + 101);
+        }
+    }  // no process leaves before all have called
+    EXPECT_EQ(pings.load(coppice::internal::relaxed), 10);
+}
+
+TEST(mpi_remote, a_stopped_call_ends_while_the_function_runs_and_others_still_work) {
+    released.store(0, coppice::internal::relaxed);
+    functions calls(world());
+    auto pending = mpi::remote<&waits>(calls, next_rank()) | ex::then([](int) { return 1; });
+    const auto first = wait_for(
+        ex::when_any(std::move(pending), mpi::barrier(world()) | ex::then([] { return 2; })));
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(std::get<0>(*first), 2);
+    mpi::barrier(world(), block);                   // no rank releases before all have been stopped
+    released.store(1, coppice::internal::relaxed);  // nothing else is passed
+    released.notify_all();
+    const auto later = wait_for(mpi::remote<&waits>(calls, next_rank()));
+    EXPECT_EQ(std::get<0>(*later), 1);
+}
+
+// The sender of a large message waits for its receive, so no reply may be left.
+TEST(mpi_remote, a_late_reply_of_any_size_is_thrown_away_and_the_next_calls_get_their_own) {
+    released.store(0, coppice::internal::relaxed);
+    functions calls(world());
+    auto pending = mpi::remote<&waits_and_repeats>(calls, next_rank(), 1 << 20) |
+                   ex::then([](const std::vector<int>&) { return 1; });
+    const auto first = wait_for(
+        ex::when_any(std::move(pending), mpi::barrier(world()) | ex::then([] { return 2; })));
+    ASSERT_TRUE(first.has_value());
+    EXPECT_EQ(std::get<0>(*first), 2);
+    mpi::barrier(world(), block);                   // no rank releases before all have been stopped
+    released.store(1, coppice::internal::relaxed);  // nothing else is passed
+    released.notify_all();
+    for (int round = 1; round != 20; ++round) {
+        const auto later = wait_for(mpi::remote<&waits_and_repeats>(calls, next_rank(), round));
+        EXPECT_EQ(std::get<0>(*later).size(), static_cast<std::size_t>(round));
+    }
+}
+
+task<> calls_once(functions& calls, int i, int& right) {
+    const pixel out{static_cast<std::uint8_t>(i), 0, 0};
+    const pixel got = co_await mpi::remote<&brightened>(calls, next_rank(), out, 1);
+    if (got.red == static_cast<std::uint8_t>(i + 1)) ++right;
+}
+
+TEST(mpi_remote, thousands_of_calls_at_once_in_all_directions_get_their_replies) {
+    functions calls(world());
+    int right = 0;
+    wait_for(ex::scoped([&calls, &right](auto scope) -> task<> {
+        for (int i = 0; i != 2000; ++i) ex::spawn(calls_once(calls, i, right), scope);
+        co_return;
+    }));
+    EXPECT_EQ(right, 2000);
+}
+
+// While a receive waits, each turn of the environment tests it, so that tests count turns.
+task<> counts_probes_of_turns(int& probed, int& turns) {
+    constexpr int rounds = 100;
+    const auto relaxed = coppice::internal::relaxed;
+    const int before = tests.load(relaxed);
+    probed = probes.load(relaxed);
+    while (tests.load(relaxed) < before + rounds && probes.load(relaxed) < probed + 100'000)
+        std::this_thread::yield();
+    probed = probes.load(relaxed) - probed;
+    turns = tests.load(relaxed) - before;
+    co_return;
+}
+
+TEST(mpi_remote, calls_that_wait_do_not_make_a_turn_of_the_environment_longer) {
+    released.store(1, coppice::internal::relaxed);
+    functions calls(world());
+    released.store(0, coppice::internal::relaxed);
+    mpi::barrier(world(), block);
+    int probed = 0, turns = 0;
+    std::array<int, 1> in{}, out{1};
+    wait_for(ex::scoped([&](auto scope) -> task<> {
+        for (int i = 0; i != 300; ++i)
+            ex::spawn(mpi::remote<&waits>(calls, next_rank()) | ex::then([](int) {}), scope);
+        ex::spawn(mpi::receive(world(), in, {previous_rank(), 30}) | ex::then([](auto) {}), scope);
+        mpi::barrier(world(), block);
+        co_await counts_probes_of_turns(probed, turns);
+        mpi::barrier(world(), block);
+        released.store(1, coppice::internal::relaxed);  // nothing else is passed
+        released.notify_all();
+        co_await mpi::send(world(), out, {next_rank(), 30});
+    }));
+    EXPECT_LT(probed, 30 * turns);
+}
+
+}  // namespace
