@@ -73,6 +73,7 @@ struct engine::callbacks {
         engine& e = of(user);
         const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
         if (frame->hd.type == NGHTTP2_DATA) e.note_data(*frame, ended);
+        e.receipts_.note(*frame);
         if (frame->hd.type != NGHTTP2_HEADERS && !(frame->hd.type == NGHTTP2_DATA && ended)) {
             return 0;
         }
@@ -288,6 +289,7 @@ void engine::note_data(const nghttp2_frame& frame, bool ended) noexcept {
 // before its request ended is closed after the answer (RFC 9113 section 8.1). A frame of the
 // client's that made the server reset a stream is as good as a reset.
 void engine::note_sent(const nghttp2_frame& frame) noexcept {
+    if (frame.hd.type == NGHTTP2_GOAWAY && frame.goaway.error_code != 0) is_terminated_ = true;
     if (frame.hd.type == NGHTTP2_RST_STREAM) {
         const std::uint32_t code = frame.rst_stream.error_code;
         if (code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR ||
@@ -334,7 +336,7 @@ bool engine::write(std::string& out) noexcept {
     if (unwritten_.empty()) {
         const std::uint8_t* bytes = nullptr;
         const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
-        if (size <= 0) return false;
+        if (size <= 0) return receipts_.write(out);
         unwritten_ = text_of(bytes, static_cast<std::size_t>(size));  // valid until the next call
     }
     try {
@@ -419,14 +421,6 @@ bool engine::submit_trailers(const stream& s) {
     } catch (const std::bad_alloc&) {
         return false;
     }
-}
-
-void engine::wake(std::int32_t number) noexcept {
-    (void)nghttp2_session_resume_data(session_, number);
-}
-
-void engine::consumed(std::int32_t number, std::size_t bytes) noexcept {
-    (void)nghttp2_session_consume_stream(session_, number, bytes);
 }
 
 // Resets a stream for lack of memory. "Refused" lets the client repeat its request, so a handler
