@@ -73,7 +73,6 @@ struct engine::callbacks {
         engine& e = of(user);
         const bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
         if (frame->hd.type == NGHTTP2_DATA) e.note_data(*frame, ended);
-        e.receipts_.note(*frame);
         if (frame->hd.type != NGHTTP2_HEADERS && !(frame->hd.type == NGHTTP2_DATA && ended)) {
             return 0;
         }

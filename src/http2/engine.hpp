@@ -41,7 +41,9 @@ public:
         if (!is_terminated_) receipts_.ask();
         return !is_terminated_;
     }
-    bool has_receipt() const noexcept override { return is_terminated_ || receipts_.is_answered(); }
+    bool has_receipt() const noexcept override {
+        return is_terminated_ || receipts_.is_answered(ignored_.acknowledged());
+    }
 
 private:
     struct stream {

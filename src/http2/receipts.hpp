@@ -1,7 +1,7 @@
 // receipts: asks a client whether it has read what was sent, with PING frames; for the engine.
 #pragma once
 // nghttp2 sends no PING after a GOAWAY once the last stream has ended, and that is when the server
-// asks. So the frame is made here. nghttp2 reports the acknowledgment of any PING.
+// asks. So the frame is made here; ignored_frames finds its acknowledgment.
 
 #include <nghttp2/nghttp2.h>
 
@@ -34,21 +34,15 @@ public:
         is_due_ = false;
         return true;
     }
-    // Called with a frame that has come.
-    void note(const nghttp2_frame& frame) noexcept {
-        if (frame.hd.type != NGHTTP2_PING || (frame.hd.flags & NGHTTP2_FLAG_ACK) == 0) return;
-        std::uint64_t number = 0;
-        std::memcpy(&number, frame.ping.opaque_data, sizeof number);
-        if (number == asked_ && !is_due_) acknowledged_ = number;
+    // Returns true if `acknowledged` is the latest question, or none was asked.
+    bool is_answered(std::uint64_t acknowledged) const noexcept {
+        return !is_due_ && acknowledged == asked_;
     }
-    // Returns true if the latest question was answered, or none was asked.
-    bool is_answered() const noexcept { return acknowledged_ == asked_; }
 
 private:
     static constexpr std::size_t head_bytes = 9;
 
     std::uint64_t asked_ = 0;  // the number of the latest question, which its frame carries
-    std::uint64_t acknowledged_ = 0;
     bool is_due_ = false;
 };
 

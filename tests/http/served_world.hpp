@@ -42,9 +42,10 @@ inline http::server_statistics serve_with(io::simulation& world, http::server_op
 }
 inline http::server_statistics serve_in(io::simulation& world, http::server_options o,
                                         http::router routes, const talk& client) {
-    return serve_with(
-        world, std::move(o), std::move(routes),
-        [&client](io::context& loop, http::server& s) { return client(loop, s.local()); });
+    return serve_with(world, std::move(o), std::move(routes),
+                      [&client](io::context& loop, http::server& server) -> task<> {
+                          co_await client(loop, server.local());
+                      });
 }
 
 }  // namespace coppice::test
