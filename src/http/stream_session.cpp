@@ -136,7 +136,7 @@ void stream_session::pump_links() noexcept {
 
 // Returns true if something was sent, so that there may be more to do.
 bool stream_session::flush() noexcept {
-    if (transport_ == nullptr || is_broken_ || output_.pending || is_closing_) return false;
+    if (transport_ == nullptr || is_broken_ || output_.pending || has_told_) return false;
     for (;;) {
         while (out_.size() < out_bytes_max && engine_->write(out_)) {
         }
@@ -223,7 +223,7 @@ void stream_session::settle() noexcept {
         unread_ = later_;
         if (timer_entry::armed()) loop_.context.disarm(*this);
     }
-    if (engine_->is_finished() || (is_draining_ && streams_.empty())) {
+    if (has_told_ || engine_->is_finished() || (is_draining_ && streams_.empty())) {
         part();
         return;
     }
@@ -250,16 +250,23 @@ void stream_session::rest() noexcept {
     }
 }
 
-// Called when no stream is open, and none will be: ends the connection once the client has read
-// everything.
+// Called when no stream is open, and none will be: says the end, and ends the connection once the
+// client has read everything. A client that closes its side has, too. Some hear no question after
+// a GOAWAY, but all hear the end.
 void stream_session::part() noexcept {
     note_answers();
-    if (!std::exchange(is_parting_, true)) ask_for_receipt();
-    if (is_asking_) {
-        await_receipt();
-    } else {
+    const bool begins = !std::exchange(is_parting_, true);
+    if (begins) ask_for_receipt();
+    if (!is_asking_) {
         begin_closing();
+        return;
     }
+    if (!begins) say_end();  // the question was sent
+    await_receipt();
+}
+
+void stream_session::say_end() noexcept {
+    if (!std::exchange(has_told_, true)) transport_->say_end();
 }
 
 // Notes when the answers were sent that a receipt is still wanted for.
@@ -309,7 +316,7 @@ void stream_session::begin_closing() noexcept {
     is_closing_ = true;
     engine_.reset();
     become_busy();
-    transport_->say_end();
+    say_end();
     limit(time_to_close());
     run_later();
 }
@@ -321,6 +328,11 @@ void stream_session::leave() noexcept {
     connection& c = *std::exchange(transport_, nullptr);
     c.session_ = nullptr;
     if (timer_entry::armed()) loop_.context.disarm(*this);
+    // The socket ends what is pending, but what encrypts it may end before.
+    if (c.link_ != nullptr) {
+        if (input_.pending) c.link_->cancel(input_);
+        if (output_.pending) c.link_->cancel(output_);
+    }
     c.close_socket();
     c.end();
     if (!ready_.empty()) run_later();

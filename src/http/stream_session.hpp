@@ -74,6 +74,7 @@ private:
     void settle() noexcept;
     void rest() noexcept;
     void part() noexcept;
+    void say_end() noexcept;
     void note_answers() noexcept;
     void ask_for_receipt() noexcept;
     void limit_receipt() noexcept;
@@ -107,7 +108,8 @@ private:
     bool is_asking_ = false;      // the client was asked for a receipt, which has not come
     bool is_draining_ = false;
     bool is_parting_ = false;  // the receipt that is awaited is the last
-    bool is_closing_ = false;  // the end is said, what comes is dropped
+    bool has_told_ = false;    // the end is said
+    bool is_closing_ = false;  // likewise, and what comes is dropped
     bool is_broken_ = false;   // the connection must end
 };
 
