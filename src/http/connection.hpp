@@ -97,6 +97,8 @@ public:
     void drain() noexcept;
     // Ends the connection unless a request has arrived.
     void end_wait() noexcept;
+    // Ends the connection, which has been idle for its time. Of HTTP/2 the client is told first.
+    void end_idle() noexcept;
     // Ends the connection now. A running handler is stopped and waited for, but its answer is
     // dropped.
     void cut_off() noexcept;

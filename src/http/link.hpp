@@ -51,6 +51,8 @@ public:
     // Says that the connection has closed its side: what is pending ends in a later turn. `reset`:
     // the answer is not whole.
     virtual void close(bool reset) noexcept { (void)reset; }
+    // Says that the client is too slow: it is the reason if the answer is not whole.
+    virtual void blame_client() noexcept {}
     // Says that the connection has answered, and waits for what follows.
     virtual void rest() noexcept {}
     // Keeps the field lines that follow the answer's body; called before say_end(). Returns false

@@ -51,6 +51,15 @@ void connection::multiplex_rest(exchange& e) noexcept {
     multiplex(first);
 }
 
+// Called when the connection has been idle for its time. Over HTTP/2 the client is told first.
+void connection::end_idle() noexcept {
+    if (session_ != nullptr) {
+        session_->drain();
+    } else {
+        end_wait();
+    }
+}
+
 void connection::multiplex(std::string_view first) noexcept {
     stream_session* const made = stream_session::make(*this);
     if (made == nullptr) {

@@ -49,6 +49,10 @@ bool connection::keep(exchange& e) {
 task<bool> connection::receive_more(exchange& e, std::size_t whole) {
     std::error_code ec;
     const io::pooled_buffer received = co_await next_input(*this, ec);
+    if (ec == std::errc::no_buffer_space && is_stream_) {  // what has come does not fit
+        e.out_of_room = true;
+        e.ahead.error.clear();  // the client is there
+    }
     if (ec || received.empty()) co_return false;
     if (!make_room(e, received.bytes().size(), whole)) co_return false;
     e.input += text_of(received);

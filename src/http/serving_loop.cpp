@@ -105,7 +105,7 @@ void serving_loop::end_idle() noexcept {
         idle.erase(*c);
         connections.push_back(*c);
         counts.timed_out.add();
-        c->end_wait();
+        c->end_idle();
     }
 }
 

@@ -82,8 +82,8 @@ bool stream_link::receive_now(ring_operation& op) noexcept {
     if (!has_input() || is_whole()) {
         op.result = 0;
         if (is_whole() || (is_open_ && is_ended_)) return true;
-        op.result = -ECONNRESET;
-        return is_closed_;
+        op.result = is_closed_ ? -ECONNRESET : -ENOBUFS;
+        return is_closed_ || is_full_;
     }
     std::byte* const into = loop_.buffers().try_take();
     if (into == nullptr) {
@@ -186,10 +186,13 @@ void stream_link::say_end() noexcept {
     if (is_whole()) {
         session_.engine().wake(number_);
     } else {
-        session_.engine().reset(number_,
-                                is_begun_ ? stream_reset::internal_error : stream_reset::refused);
+        session_.engine().reset(number_, is_begun_ ? why_cut() : stream_reset::refused);
     }
     rest();
+}
+
+stream_reset stream_link::why_cut() const noexcept {
+    return is_client_late_ ? stream_reset::cancel : stream_reset::internal_error;
 }
 
 void stream_link::rest() noexcept {
@@ -207,8 +210,7 @@ bool stream_link::keep_trailers(std::string_view lines) noexcept {
 
 void stream_link::close(bool reset) noexcept {
     if (reset && !is_closed_) {
-        session_.engine().reset(number_,
-                                is_tunnel_ ? stream_reset::cancel : stream_reset::internal_error);
+        session_.engine().reset(number_, is_tunnel_ ? stream_reset::cancel : why_cut());
         session_.run_later();
     }
     finish_later(reader_, -ECANCELED);
@@ -243,6 +245,15 @@ void stream_link::expire(io::timer_entry* entry) noexcept {
 
 bool stream_link::input(std::string_view bytes) noexcept {
     if (!is_fresh_ && !is_owned_) return true;  // the stream is about to be reset
+    if (is_full_ || keep(bytes)) return true;
+    // A connection that waits for this answers 503, unless its handler has begun.
+    is_full_ = reader_ != nullptr && !is_tunnel_;
+    if (is_full_) session_.note_ready(*this);
+    return is_full_;
+}
+
+// Returns false if there is no room.
+bool stream_link::keep(std::string_view bytes) noexcept {
     const std::size_t more = bytes.size() + (is_chunked_ ? 16 : 0);
     if (!session_.budget().reserve(more)) return false;
     reserved_ += more;
@@ -268,7 +279,7 @@ bool stream_link::end_input(std::string_view trailers) noexcept {
         session_.note_ready(*this);
         return true;
     }
-    if (!is_chunked_ || (!is_fresh_ && !is_owned_)) return true;
+    if (!is_chunked_ || is_full_ || (!is_fresh_ && !is_owned_)) return true;
     try {
         input_.append("0\r\n").append(trailers).append("\r\n");
     } catch (const std::bad_alloc&) {

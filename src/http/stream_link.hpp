@@ -49,6 +49,7 @@ public:
     bool is_secure() const noexcept override { return security() != nullptr; }
     const io::agreed_security* security() const noexcept override;
     void close(bool reset) noexcept override;
+    void blame_client() noexcept override { is_client_late_ = true; }
     void rest() noexcept override;
     bool keep_trailers(std::string_view lines) noexcept override;
     bool is_tunnel() const noexcept override { return is_tunnel_; }
@@ -73,6 +74,8 @@ private:
     void limit_rest() noexcept;
     static void expire(io::timer_entry* entry) noexcept;
     void drop_received() noexcept;
+    bool keep(std::string_view bytes) noexcept;
+    stream_reset why_cut() const noexcept;
     bool receive_now(ring_operation& op) noexcept;
     bool send_now(ring_operation& op) noexcept;
     bool put_head(std::string_view head) noexcept;
@@ -109,6 +112,8 @@ private:
     bool has_length_ = false;        // the answer has a length
     bool has_end_ = false;           // the connection has said the end of the answer
     bool is_begun_ = false;          // the connection has received something
+    bool is_full_ = false;           // a part of the request had no room, and was dropped
+    bool is_client_late_ = false;    // blame_client() was called
     bool is_fresh_ = true;           // the connection does not exist yet
     bool is_owned_ = false;          // it exists
     bool is_closed_ = false;         // the engine does not know the stream any longer

@@ -3,6 +3,7 @@
 
 #include <coppice/base/saturating.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <utility>
@@ -15,7 +16,11 @@ namespace {
 
 constexpr std::size_t out_bytes_max = 64 * 1024;  // of frames, sent together
 constexpr unsigned rounds_max = 16;               // of receives, before others get their turn
-constexpr duration closing_time = std::chrono::seconds(1);
+// The client is asked for a receipt before the connection becomes idle with more bytes unread: what
+// is less has arrived before its time is over. No more are in the buffers of both kernels.
+constexpr std::uint64_t unread_bytes_idle = 16 * 1024;
+constexpr std::uint64_t unread_bytes_max = 16 * 1024 * 1024;
+constexpr duration closing_time = std::chrono::seconds(2);
 constexpr duration closing_time_drain = std::chrono::milliseconds(500);
 
 io::endpoint remote_of(serving_loop& l, int socket) {
@@ -81,6 +86,7 @@ multiplexed_stream* stream_session::begin(std::int32_t number, std::string_view 
     streams_.push_back(*made);
     ready_.push_back(*made);
     ++begun_;
+    is_served_ = true;
     return made;
 }
 
@@ -130,7 +136,7 @@ void stream_session::pump_links() noexcept {
 
 // Returns true if something was sent, so that there may be more to do.
 bool stream_session::flush() noexcept {
-    if (transport_ == nullptr || is_broken_ || output_.pending || is_closing_) return false;
+    if (transport_ == nullptr || is_broken_ || output_.pending || has_told_) return false;
     for (;;) {
         while (out_.size() < out_bytes_max && engine_->write(out_)) {
         }
@@ -191,8 +197,11 @@ void stream_session::went(int result) noexcept {
         is_broken_ = true;
         return;
     }
-    loop_.counts.bytes_sent.add(static_cast<std::size_t>(result));
-    sent_ += static_cast<std::size_t>(result);
+    const auto bytes = static_cast<std::size_t>(result);
+    loop_.counts.bytes_sent.add(bytes);
+    unread_ += bytes;
+    later_ += bytes;
+    sent_ += bytes;
     if (sent_ != out_.size()) return;
     out_.clear();
     sent_ = 0;
@@ -209,24 +218,106 @@ void stream_session::settle() noexcept {
         return;
     }
     if (is_closing_ || output_.pending) return;
-    if (engine_->is_finished() || (is_draining_ && streams_.empty())) {
-        begin_closing();
-    } else if (streams_.empty() && !std::exchange(is_idle_, true)) {
-        transport_->become_idle();
-    } else if (!streams_.empty() && std::exchange(is_idle_, false)) {
-        transport_->become_busy();
-        transport_->state_ = connection::state::multiplexing;
+    if (is_asking_ && engine_->has_receipt()) {
+        is_asking_ = false;
+        unread_ = later_;
+        if (timer_entry::armed()) loop_.context.disarm(*this);
     }
+    if (has_told_ || engine_->is_finished() || (is_draining_ && streams_.empty())) {
+        part();
+        return;
+    }
+    is_parting_ = false;
+    if (streams_.empty()) {
+        rest();
+    } else {
+        become_busy();
+        if (timer_entry::armed()) loop_.context.disarm(*this);
+    }
+}
+
+// Called when no stream is open. A client that has not read its answers is not idle: the end of an
+// idle connection destroys what is in the buffers of both kernels.
+void stream_session::rest() noexcept {
+    const bool is_new = is_served_ || !is_idle_;
+    note_answers();
+    if (is_new && !is_asking_ && unread_ >= unread_bytes_idle) ask_for_receipt();
+    if (is_asking_) {
+        await_receipt();
+    } else if (is_new) {
+        is_idle_ = true;
+        transport_->become_idle();
+    }
+}
+
+// Called when no stream is open, and none will be: says the end, and ends the connection once the
+// client has read everything. A client that closes its side has, too. Some hear no question after
+// a GOAWAY, but all hear the end.
+void stream_session::part() noexcept {
+    note_answers();
+    const bool begins = !std::exchange(is_parting_, true);
+    if (begins) ask_for_receipt();
+    if (!is_asking_) {
+        begin_closing();
+        return;
+    }
+    if (!begins) say_end();  // the question was sent
+    await_receipt();
+}
+
+void stream_session::say_end() noexcept {
+    if (!std::exchange(has_told_, true)) transport_->say_end();
+}
+
+// Notes when the answers were sent that a receipt is still wanted for.
+void stream_session::note_answers() noexcept {
+    if (!std::exchange(is_served_, false)) return;
+    answered_ = loop_.context.turn_time();
+    if (is_asking_) limit_receipt();
+}
+
+void stream_session::ask_for_receipt() noexcept {
+    is_asking_ = engine_->ask_for_receipt();
+    if (!is_asking_) return;
+    later_ = 0;
+    limit_receipt();
+    run_later();
+}
+
+// A client has the time for its answers that a client of HTTP/1.1 has. An idle one has had it.
+void stream_session::limit_receipt() noexcept {
+    const timeouts& times = loop_.options.timeouts;
+    const auto more = time_at_rate<duration>(std::min(unread_, unread_bytes_max), times.rate_min);
+    const duration time = unread_ < unread_bytes_idle ? std::min(times.write, times.idle)
+                                                      : saturating_add(times.write, more);
+    receipt_until_ = std::max(saturating_add(answered_, time),
+                              saturating_add(loop_.context.turn_time(), time_to_close()));
+    if (timer_entry::armed()) loop_.context.disarm(*this);
+}
+
+void stream_session::await_receipt() noexcept {
+    become_busy();
+    if (timer_entry::armed() || receipt_until_ == time_point::max()) return;
+    loop_.context.arm(*this, receipt_until_);
+}
+
+void stream_session::become_busy() noexcept {
+    if (!std::exchange(is_idle_, false)) return;
+    transport_->become_busy();
+    transport_->state_ = connection::state::multiplexing;
+}
+
+duration stream_session::time_to_close() const noexcept {
+    return loop_.draining ? closing_time_drain : closing_time;
 }
 
 // Says the end, and reads on for a moment, so that what was sent is not lost in a reset.
 void stream_session::begin_closing() noexcept {
     is_closing_ = true;
     engine_.reset();
-    if (is_idle_) transport_->become_busy();
-    transport_->state_ = connection::state::multiplexing;
-    transport_->say_end();
-    limit(is_draining_ ? closing_time_drain : closing_time);
+    become_busy();
+    say_end();
+    limit(time_to_close());
     run_later();
 }
 
@@ -237,6 +328,11 @@ void stream_session::leave() noexcept {
     connection& c = *std::exchange(transport_, nullptr);
     c.session_ = nullptr;
     if (timer_entry::armed()) loop_.context.disarm(*this);
+    // The socket ends what is pending, but what encrypts it may end before.
+    if (c.link_ != nullptr) {
+        if (input_.pending) c.link_->cancel(input_);
+        if (output_.pending) c.link_->cancel(output_);
+    }
     c.close_socket();
     c.end();
     if (!ready_.empty()) run_later();
@@ -251,7 +347,9 @@ void stream_session::limit(duration time) noexcept {
 void stream_session::expire(io::timer_entry* entry) noexcept {
     stream_session& s = *static_cast<stream_session*>(entry);
     if (s.loop_.context.ending()) return;
-    if (!s.is_closing_) s.loop_.counts.timed_out.add();
+    // A connection that was idle is counted already, or has nothing to wait for.
+    const bool is_idle = s.is_parting_ && s.unread_ < unread_bytes_idle;
+    if (!s.is_closing_ && !is_idle) s.loop_.counts.timed_out.add();
     s.is_broken_ = true;
     s.run();
 }

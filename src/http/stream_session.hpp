@@ -24,7 +24,8 @@ public:
     static stream_session* make(connection& transport) noexcept;
     // Takes the bytes that the connection has received, and goes on. May end the connection.
     void begin(std::string_view first) noexcept;
-    // Called when the server drains: the streams that were begun go on.
+    // Called when the server drains, or the idle connection has to end: the streams that were begun
+    // go on, and the connection ends after the client has read their answers.
     void drain() noexcept;
     // Ends the connection now.
     void cut_off() noexcept;
@@ -71,6 +72,15 @@ private:
     void came(int result) noexcept;
     void went(int result) noexcept;
     void settle() noexcept;
+    void rest() noexcept;
+    void part() noexcept;
+    void say_end() noexcept;
+    void note_answers() noexcept;
+    void ask_for_receipt() noexcept;
+    void limit_receipt() noexcept;
+    void await_receipt() noexcept;
+    void become_busy() noexcept;
+    duration time_to_close() const noexcept;
     void begin_closing() noexcept;
     void leave() noexcept;
     void limit(duration time) noexcept;
@@ -87,11 +97,19 @@ private:
     std::size_t sent_ = 0;  // bytes of out_
     intrusive_list<stream_link, session_streams> streams_;
     intrusive_list<stream_link, session_ready> ready_;
-    std::uint64_t begun_ = 0;  // streams
-    unsigned depth_ = 0;       // calls of run() that are under way
-    bool is_idle_ = false;     // the transport is among the idle connections
+    std::uint64_t begun_ = 0;     // streams
+    std::uint64_t unread_ = 0;    // bytes that were sent, and no receipt has covered yet
+    std::uint64_t later_ = 0;     // those of them that were sent since the latest question
+    time_point answered_{};       // when the last stream ended
+    time_point receipt_until_{};  // when the wait for the receipt ends
+    unsigned depth_ = 0;          // calls of run() that are under way
+    bool is_served_ = false;      // a stream was begun since the last note_answers()
+    bool is_idle_ = false;        // the transport is among the idle connections
+    bool is_asking_ = false;      // the client was asked for a receipt, which has not come
     bool is_draining_ = false;
-    bool is_closing_ = false;  // the end is said, what comes is dropped
+    bool is_parting_ = false;  // the receipt that is awaited is the last
+    bool has_told_ = false;    // the end is said
+    bool is_closing_ = false;  // likewise, and what comes is dropped
     bool is_broken_ = false;   // the connection must end
 };
 

@@ -48,6 +48,7 @@ void connection::run_out_of_time() noexcept {
         if (!is_on_time()) tell_to_stop();
     } else {
         if (state_ != state::lingering) loop_.counts.timed_out.add();
+        if (link_ != nullptr) link_->blame_client();
         break_off();  // pending operations end, and the session with them
     }
 }

@@ -274,7 +274,7 @@ bool engine::write(std::string& out) noexcept {
     if (unwritten_.empty()) {
         const std::uint8_t* bytes = nullptr;
         const ssize_t size = nghttp2_session_mem_send(session_, &bytes);
-        if (size <= 0) return false;
+        if (size <= 0) return receipts_.write(out);
         unwritten_ = text_of(bytes, static_cast<std::size_t>(size));  // valid until the next call
     }
     try {
@@ -370,14 +370,6 @@ bool engine::submit_trailers(const stream& s) {
     } catch (const std::bad_alloc&) {
         return false;
     }
-}
-
-void engine::wake(std::int32_t number) noexcept {
-    (void)nghttp2_session_resume_data(session_, number);
-}
-
-void engine::consumed(std::int32_t number, std::size_t bytes) noexcept {
-    (void)nghttp2_session_consume_stream(session_, number, bytes);
 }
 
 // Resets a stream for lack of memory. "Refused" lets the client repeat its request, so a handler

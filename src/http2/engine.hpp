@@ -8,6 +8,7 @@
 
 #include "head_text.hpp"
 #include "ignored_frames.hpp"
+#include "receipts.hpp"
 
 #include <nghttp2/nghttp2.h>
 
@@ -28,10 +29,21 @@ public:
     bool write(std::string& out) noexcept override;
     bool is_finished() const noexcept override;
     bool answer(std::int32_t number, std::string_view head, bool ended) noexcept override;
-    void wake(std::int32_t number) noexcept override;
-    void consumed(std::int32_t number, std::size_t bytes) noexcept override;
+    void wake(std::int32_t number) noexcept override {
+        (void)nghttp2_session_resume_data(session_, number);
+    }
+    void consumed(std::int32_t number, std::size_t bytes) noexcept override {
+        (void)nghttp2_session_consume_stream(session_, number, bytes);
+    }
     void reset(std::int32_t number, http::stream_reset why) noexcept override;
     void shut_down() noexcept override;
+    bool ask_for_receipt() noexcept override {
+        if (!is_terminated_) receipts_.ask();
+        return !is_terminated_;
+    }
+    bool has_receipt() const noexcept override {
+        return is_terminated_ || receipts_.is_answered(ignored_.acknowledged());
+    }
 
 private:
     struct stream {
@@ -74,11 +86,13 @@ private:
     std::size_t resets_left_;
     std::size_t frames_left_;
     ignored_frames ignored_;
+    receipts receipts_;
     unsigned continuations_ = 0;   // of the present head
     std::int32_t newest_ = 0;      // the highest stream that a client has opened
     std::int32_t skipped_ = 0;     // the lowest of the last streams that it left out, up to
     std::int32_t skipped_to_ = 0;  // the one that it opened instead
     bool calmed_ = false;
+    bool is_terminated_ = false;  // a GOAWAY with an error was sent
 };
 
 }  // namespace coppice::http2

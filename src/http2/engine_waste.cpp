@@ -43,6 +43,7 @@ void engine::note_data(const nghttp2_frame& frame, bool ended) noexcept {
 // before its request ended is closed after the answer (RFC 9113 section 8.1). A frame of the
 // client's that made the server reset a stream is as good as a reset.
 void engine::note_sent(const nghttp2_frame& frame) noexcept {
+    if (frame.hd.type == NGHTTP2_GOAWAY && frame.goaway.error_code != 0) is_terminated_ = true;
     if (frame.hd.type == NGHTTP2_RST_STREAM) {
         const std::uint32_t code = frame.rst_stream.error_code;
         if (code == NGHTTP2_PROTOCOL_ERROR || code == NGHTTP2_FLOW_CONTROL_ERROR ||

@@ -4,7 +4,8 @@
 // that is closed (RFC 9113 sections 5.1 and 5.5 say to ignore them). A peer that sends millions of
 // them costs time for each. So this follows the heads of the frames by itself, and leaves out those
 // that nghttp2 has begun. DATA with bytes is left out too: a peer may have sent it before it knew
-// that the stream was closed.
+// that the stream was closed. nghttp2 also drops the acknowledgment of a PING that comes after a
+// GOAWAY; this keeps it.
 
 #include <nghttp2/nghttp2.h>
 
@@ -12,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <utility>
 
@@ -45,6 +47,8 @@ public:
     }
     // Called when nghttp2 has taken all. Returns how many frames of it were ignored.
     std::size_t take() noexcept { return std::exchange(count_, 0); }
+    // Returns what the latest PING that the peer has acknowledged says; 0 if there is none.
+    std::uint64_t acknowledged() const noexcept { return acknowledged_; }
 
 private:
     // Follows the heads in what has arrived, before nghttp2 takes it.
@@ -52,6 +56,7 @@ private:
         while (!bytes.empty()) {
             if (left_ != 0) {
                 const std::size_t skipped = std::min(left_, bytes.size());
+                if (at(3) == NGHTTP2_PING) keep_ping(bytes.first(skipped));
                 bytes = bytes.subspan(skipped);
                 left_ -= skipped;
                 continue;
@@ -66,6 +71,12 @@ private:
             if (is_counted(static_cast<std::uint8_t>(at(3)), left_)) ++count_;
         }
     }
+    // Called with the next bytes of a PING, before they are skipped.
+    void keep_ping(std::span<const std::byte> bytes) noexcept {
+        if ((at(4) & NGHTTP2_FLAG_ACK) == 0 || left_ > ping_.size()) return;
+        std::ranges::copy(bytes, ping_.end() - left_);
+        if (bytes.size() == left_) std::memcpy(&acknowledged_, ping_.data(), ping_.size());
+    }
     static bool is_counted(std::uint8_t type, std::size_t length) noexcept {
         return type >= NGHTTP2_CONTINUATION || (type == NGHTTP2_DATA && length == 0);
     }
@@ -75,6 +86,8 @@ private:
     std::size_t head_bytes_ = 0;  // of head_ that have arrived
     std::size_t left_;            // bytes until the next head
     std::size_t count_ = 0;
+    std::array<std::byte, 8> ping_{};  // what has come of an acknowledgment
+    std::uint64_t acknowledged_ = 0;
 };
 
 }  // namespace coppice::http2

@@ -16,16 +16,18 @@
 namespace coppice::test {
 
 using talk = std::function<task<>(io::context& loop, const io::endpoint& to)>;
+using talk_with = std::function<task<>(io::context& loop, http::server& server)>;
 
-inline detached converse(io::context& loop, http::server& server, const talk& client, bool& ended) {
-    co_await client(loop, server.local());
+inline detached converse(io::context& loop, http::server& server, const talk_with& client,
+                         bool& ended) {
+    co_await client(loop, server);
     ended = true;
     server.drain(std::chrono::seconds(10));
 }
 
 // Runs a server and the client's part until the client has ended.
-inline http::server_statistics serve_in(io::simulation& world, http::server_options o,
-                                        http::router routes, const talk& client) {
+inline http::server_statistics serve_with(io::simulation& world, http::server_options o,
+                                          http::router routes, const talk_with& client) {
     bool ended = false;
     std::optional<http::server> server;
     o.endpoint = io::loopback(0);
@@ -37,6 +39,13 @@ inline http::server_statistics serve_in(io::simulation& world, http::server_opti
     EXPECT_TRUE(ended);
     EXPECT_EQ(server->statistics().open, 0u);
     return server->statistics();
+}
+inline http::server_statistics serve_in(io::simulation& world, http::server_options o,
+                                        http::router routes, const talk& client) {
+    return serve_with(world, std::move(o), std::move(routes),
+                      [&client](io::context& loop, http::server& server) -> task<> {
+                          co_await client(loop, server.local());
+                      });
 }
 
 }  // namespace coppice::test

@@ -196,6 +196,42 @@ TEST(Http2Kept, a_request_that_a_handler_has_is_not_refused_for_lack_of_memory) 
     is_over.store(true, relaxed);
 }
 
+TEST(Http2Kept, a_request_without_room_gets_503_like_one_of_http1) {
+    http::server_options o = over_http2({.stream_window_bytes = 1'000'000});
+    o.buffered_bytes_max = budget;
+    running_server s(std::move(o), routes());
+    h2_client c(s.port());
+    EXPECT_EQ(c.get("/plain").body, "plain");
+    for (int i = 0; i != 3; ++i) {
+        h2_client::answer a = c.finish(c.ask("POST", "/size", {}, std::string(900'000, 'x')));
+        EXPECT_EQ(a.status, 503);
+        EXPECT_EQ(a.fields["retry-after"], "1");
+        EXPECT_TRUE(a.ended);
+        EXPECT_EQ(a.error, std::uint32_t{NGHTTP2_NO_ERROR});
+        EXPECT_EQ(c.finish(c.ask("POST", "/size", {}, std::string(1000, 'x'))).body, "1000");
+    }
+}
+
+TEST(Http2Kept, a_client_that_is_too_slow_is_the_reason_of_the_reset) {
+    http::server_options o = over_http2();
+    o.timeouts.body = o.timeouts.write = 20ms;
+    http::router r = routes();
+    r.get("/events", [](request& q) {
+        return http::events(q, [](http::event_writer& out) -> task<> {
+            for (;;) co_await out.send({.data = std::string(10'000, 'e')});
+        });
+    });
+    running_server s(std::move(o), std::move(r));
+    const std::string post = literal(":method", "POST") + literal(":scheme", "http") +
+                             literal(":path", "/size") + literal(":authority", "a");
+    for (const std::string& bytes :
+         {frame(NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS, 1, post), get_frame(1, "/events")}) {
+        client c(s.port());
+        c.send(preface_without_window() + bytes);
+        EXPECT_TRUE(hears(c, reset_frame(1, NGHTTP2_CANCEL)));
+    }
+}
+
 // nghttp2 sends no more than 64 KiB of fields, and says so to the engine alone.
 TEST(Http2Kept, fields_that_are_too_long_for_http2_end_the_stream) {
     http::router r = routes();

@@ -86,6 +86,11 @@ public:
     virtual void reset(std::int32_t number, stream_reset why) noexcept = 0;
     // Tells the client that no further stream is served. Those that were begun go on.
     virtual void shut_down() noexcept = 0;
+    // Asks the client to acknowledge that it has read what write() has given so far. Returns false
+    // if the connection ends because of an error, so that the client would not be heard.
+    virtual bool ask_for_receipt() noexcept = 0;
+    // Returns true once the client has answered the latest ask_for_receipt(), or would not be heard.
+    virtual bool has_receipt() const noexcept = 0;
 };
 
 // Why a request has no answer, or no whole one.
