@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::size_t out_bytes_max = 64 * 1024;  // of frames, sent together
 constexpr unsigned rounds_max = 16;               // of receives, before others get their turn
-// The client is asked for a receipt before the connection becomes idle with more bytes unread: what
-// is less has arrived before its time is over. No more are in the buffers of both kernels.
+// The client is asked for a receipt before the connection becomes idle with so many bytes unread.
+// It reads fewer while the connection is idle.
 constexpr std::uint64_t unread_bytes_idle = 16 * 1024;
+// The buffers of both kernels hold no more.
 constexpr std::uint64_t unread_bytes_max = 16 * 1024 * 1024;
 constexpr duration closing_time = std::chrono::seconds(2);
 constexpr duration closing_time_drain = std::chrono::milliseconds(500);

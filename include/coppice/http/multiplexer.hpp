@@ -89,7 +89,8 @@ public:
     // Asks the client to acknowledge that it has read what write() has given so far. Returns false
     // if the connection ends because of an error, so that the client would not be heard.
     virtual bool ask_for_receipt() noexcept = 0;
-    // Returns true once the client has answered the latest ask_for_receipt(), or would not be heard.
+    // Returns true once the client has answered the latest ask_for_receipt(), or would not be
+    // heard.
     virtual bool has_receipt() const noexcept = 0;
 };
 
