@@ -19,7 +19,7 @@ constexpr unsigned rounds_max = 16;               // of receives, before others 
 // The client is asked for a receipt before the connection becomes idle with so many bytes unread.
 // It reads fewer while the connection is idle.
 constexpr std::uint64_t unread_bytes_idle = 16 * 1024;
-// The buffers of both kernels hold no more.
+// At most so many are in the buffers of both kernels.
 constexpr std::uint64_t unread_bytes_max = 16 * 1024 * 1024;
 constexpr duration closing_time = std::chrono::seconds(2);
 constexpr duration closing_time_drain = std::chrono::milliseconds(500);
