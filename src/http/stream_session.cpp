@@ -218,7 +218,9 @@ void stream_session::settle() noexcept {
         if (!waits && streams_.empty()) delete this;
         return;
     }
-    if (is_closing_ || output_.pending) return;
+    if (is_closing_) return;
+    if (!streams_.empty()) become_busy();  // also while the client takes nothing
+    if (output_.pending) return;
     if (is_asking_ && engine_->has_receipt()) {
         is_asking_ = false;
         unread_ = later_;
@@ -231,9 +233,8 @@ void stream_session::settle() noexcept {
     is_parting_ = false;
     if (streams_.empty()) {
         rest();
-    } else {
-        become_busy();
-        if (timer_entry::armed()) loop_.context.disarm(*this);
+    } else if (timer_entry::armed()) {
+        loop_.context.disarm(*this);
     }
 }
 

@@ -31,6 +31,7 @@ namespace {
 
 constexpr std::size_t large = 60'000;
 constexpr std::size_t medium = 20'000;
+constexpr std::size_t huge = 900'000;  // more than the buffers hold
 
 http::server_options options() {
     http::server_options o;
@@ -44,6 +45,7 @@ http::router routes() {
     r.get("/", [](request&) { return response::text("hello"); });
     r.get("/medium", [](request&) { return response::text(std::string(medium, 'm')); });
     r.get("/large", [](request&) { return response::text(std::string(large, 'l')); });
+    r.get("/huge", [](request&) { return response::text(std::string(huge, 'h')); });
     return r;
 }
 // A client with windows for any answer.
@@ -121,6 +123,7 @@ public:
     bool has_ended(std::uint32_t stream) const {
         return answer_reader(received_).found().has_ended(stream);
     }
+    bool has_goaway() const { return code_in(received_) != ~0U; }
     int pings() const noexcept { return pings_; }
 
 private:
@@ -252,6 +255,21 @@ TEST(Http2Receipt, short_answers_cost_no_question_and_keep_the_connection) {
                            co_await c.wait(800ms);
                        }
                        EXPECT_EQ(c.pings(), 0);
+                   });
+}
+
+TEST(Http2Receipt, a_connection_whose_client_takes_nothing_for_a_while_is_not_idle) {
+    io::simulation world(3, io::simulated_faults::none());
+    (void)serve_in(world, options(), routes(),
+                   [&](io::context& loop, const io::endpoint& to) -> task<> {
+                       slow_client c(loop, to);
+                       co_await c.begin("/");
+                       co_await c.read_answer(1);
+                       co_await c.ask(3, "/huge");
+                       co_await c.wait(3s);
+                       co_await c.read_answer(3);
+                       EXPECT_TRUE(c.has_ended(3));
+                       EXPECT_FALSE(c.has_goaway());
                    });
 }
 
