@@ -295,8 +295,9 @@ TEST(route_statistics, tell_what_is_in_flight_while_it_is) {
         (void)co_await peer.receive_all();
         EXPECT_EQ(in_flight(1), 0u);  // its producer was stopped
     };
+    const talk_with talks = talk_to_server(client);
     bool ended = false;
-    o.on_loop = [&](io::context& loop) { converse(loop, *server, client, ended); };
+    o.on_loop = [&](io::context& loop) { converse(loop, *server, talks, ended); };
     server.emplace(std::move(o), std::move(r));
     server->run();
     EXPECT_TRUE(ended);

@@ -40,12 +40,15 @@ inline http::server_statistics serve_with(io::simulation& world, http::server_op
     EXPECT_EQ(server->statistics().open, 0u);
     return server->statistics();
 }
+// Returns a function that calls `client`, which outlives it.
+inline talk_with talk_to_server(const talk& client) {
+    return [&client](io::context& loop, http::server& server) -> task<> {
+        co_await client(loop, server.local());
+    };
+}
 inline http::server_statistics serve_in(io::simulation& world, http::server_options o,
                                         http::router routes, const talk& client) {
-    return serve_with(world, std::move(o), std::move(routes),
-                      [&client](io::context& loop, http::server& server) -> task<> {
-                          co_await client(loop, server.local());
-                      });
+    return serve_with(world, std::move(o), std::move(routes), talk_to_server(client));
 }
 
 }  // namespace coppice::test
