@@ -165,8 +165,15 @@ int remote_service::add_call(const reply_place& place) {
 // Returns null if the call has left.
 remote_service::reply_place remote_service::remove_call(int number) noexcept {
     const std::scoped_lock lock(mutex_);
-    free_numbers_.push_back(number);
     return std::move(calls_[static_cast<std::size_t>(number)]);
+}
+
+// Called after the receive of a reply. If it has failed, the message stays, and the next probe
+// finds it: the number is not free.
+void remote_service::free_number(int number, std::error_code received) noexcept {
+    if (received && received != errc::truncated) return;
+    const std::scoped_lock lock(mutex_);
+    free_numbers_.push_back(number);
 }
 
 void remote_service::leave_call(int number, const reply_place& place, bool was_sent) noexcept {
@@ -240,6 +247,7 @@ task<> remote_service::serve() {
         std::array<std::byte, 1> dropped;
         std::error_code error;
         co_await receive(own_, dropped, {e.source, e.tag}, use_await[error]);
+        free_number(e.tag, error);
         if (place) place->has_come.send(std::make_error_code(std::errc::not_enough_memory));
     }
 }
@@ -272,6 +280,7 @@ task<> remote_service::take_reply(envelope e, reply_place place) {
     } catch (const std::bad_alloc&) {
     }
     co_await receive(own_, into, {e.source, e.tag}, use_await[error]);
+    free_number(e.tag, error);
     if (!place) co_return;
     if (into.data() == dropped.data()) error = std::make_error_code(std::errc::not_enough_memory);
     place->has_come.send(error);

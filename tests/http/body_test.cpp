@@ -212,7 +212,7 @@ TEST_P(bodies_on, rfc9112_8_an_incomplete_body_ends_with_a_reset) {
         EXPECT_TRUE(reset) << path << answer;
         EXPECT_EQ(answer.find("\r\n0\r\n"), std::string::npos) << answer;
     }
-    EXPECT_EQ(server->statistics().exceptions, 2u);
+    EXPECT_EQ(server->statistics().exceptions, 3u);
 }
 
 TEST_P(bodies_on, rfc9110_9_3_2_head_has_the_fields_and_runs_no_producer) {

@@ -315,7 +315,7 @@ TEST(mpi_survivors_of_the_end, the_death_of_a_process_stops_the_tokens_of_the_ot
         coppice::execution::write_env(
             coppice::execution::prop(coppice::get_stop_token, stop.get_token())));
     EXPECT_FALSE(never.has_value());
-    EXPECT_GE(environment.failed_rank(), 0);
+    while (environment.failed_rank() < 0) std::this_thread::yield();  // MPI may tell it first
     EXPECT_FALSE(stop.request_stop());
 }
 

@@ -200,6 +200,7 @@ void stands_still(const mpi::communicator& world) {
     ::kill(::getpid(), SIGSTOP);
     mpi::receive(world, yes, {mpi::any_source, 3}, block[error]);
     EXPECT_EQ(error, mpi::errc::process_failed) << error.message();
+    say_duplicating(inside);  // this process stays, too, until the call has returned
     std::thread([over = world.native_handle()] {
         MPI_Comm made = MPI_COMM_NULL;
         ::PMPI_Comm_dup(over, &made);

@@ -53,6 +53,7 @@ private:
     task<> handle(int source, bytes message);
     int add_call(const reply_place& place);
     reply_place remove_call(int number) noexcept;
+    void free_number(int number, std::error_code received) noexcept;
     void leave_call(int number, const reply_place& place, bool was_sent) noexcept;
     void end_calls(std::error_code error) noexcept;
 
