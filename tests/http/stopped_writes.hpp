@@ -78,9 +78,8 @@ struct stop_counts {
     atomic<int> begun{0};  // /large
 };
 
-// /written/k: the k-th call is stopped, and again the writes of its rest. /flushed/k: so is the
-// flush after it. /events/k: so is the k-th event. /large: an
-// event that no socket holds.
+// /written/k stops the k-th call, and the writes of its rest. /flushed/k stops the flush after it,
+// too. /events/k stops the k-th event. /large sends an event that no socket holds.
 inline http::router stopping_routes(stop_counts& counts) {
     const auto write_all = [&counts](http::body_writer& out, int stopped, bool flushes) -> task<> {
         for (int i = 0; i != writes; ++i) {

@@ -67,8 +67,9 @@ class body_reader : immovable {
 public:
     // Completes with the next piece, "" at the end; the view is valid until the next call. The
     // server receives nothing between two calls, so a slow handler slows its client. Stops the
-    // caller if the client goes away. What a stop loses: nothing. Errors: http::refused if the body
-    // is malformed, too large, or too slow, from then on at every call; the client is told.
+    // caller if the client goes away or is too slow. What a stop loses: nothing. Errors:
+    // http::refused if the body is malformed or too large, or has no room (503), from then on at
+    // every call; the client is told.
     // std::logic_error while another read() waits; the other read() continues.
     virtual task<std::string_view> read() = 0;
     // Counts `bytes` more toward what the server keeps for its clients
