@@ -162,7 +162,7 @@ void engine::work() noexcept {
         if (turn()) {
             idle_since_ = 0;
             idle_turns_ = 0;
-            doze_ = doze_min;
+            doze_ = 0;
             continue;
         }
         if (!is_idle()) {
@@ -179,19 +179,19 @@ void engine::work() noexcept {
 // Something is outstanding, and nothing has ended in this turn. Most answers come within a
 // microsecond, and the clock and the yield take longer than a turn. So they are left out of most.
 void engine::rest() noexcept {
-    const bool has_slept = doze_ != doze_min;
+    const bool has_slept = doze_ != 0;
     if (++idle_turns_ < (has_slept ? 1 : turns_of_span)) return;
     idle_turns_ = 0;
     const std::int64_t now = count_of(monotonic_clock().now());
     if (idle_since_ == 0 || moves_data(now - span_began_, has_slept)) {
         idle_since_ = now;
-        doze_ = doze_min;
+        doze_ = 0;
     }
     if (now - idle_since_ < spin_time) {
         ::sched_yield();  // another process of the job may share the core
     } else {
+        doze_ = std::min((now - idle_since_) / doze_part, doze_max);
         sleep_until(std::min(now + doze_, count_of(earliest_)));
-        doze_ = std::min(2 * doze_, doze_max);
     }
     span_began_ = count_of(monotonic_clock().now());
 }

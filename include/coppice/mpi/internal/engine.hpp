@@ -8,10 +8,13 @@
 //            ends what has passed its deadline
 //   spin     after a turn in which nothing ended, goes on, for spin_time; reads the clock and
 //            yields only once in turns_of_span turns; the time begins again if MPI moves data
-//   doze     then sleeps between turns, from doze_min up to doze_max; a post wakes it
+//   doze     then sleeps between turns, for a part of how long it has waited, and for at most
+//            doze_max; a post wakes it
 //   sleep    without anything outstanding, sleeps until a post
 //
-// MPI has nothing to sleep on, so a message for a process that dozes waits for at most doze_max.
+// MPI has nothing to sleep on, so a message for a process that dozes waits for at most doze_max,
+// and for at most an eighth of the time that the process has waited for it. Otherwise the pauses
+// would add up in the trees of collectives over a slow network (docs/many-nodes.md).
 //
 // If another process fails, the owner ends all requests with an error, and does not call MPI again.
 // What was started stays as it is, in memory that is never freed (lent_memory.hpp). If the owner is
@@ -164,9 +167,9 @@ private:
         MPI_Errhandler of_world = MPI_ERRHANDLER_NULL;
         MPI_Errhandler of_self = MPI_ERRHANDLER_NULL;
     };
-    static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the two below
-    static constexpr std::int64_t doze_min = 10'000;
+    static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the one below
     static constexpr std::int64_t doze_max = 1'000'000;
+    static constexpr int doze_part = 8;       // of the time since something has ended
     static constexpr int turns_of_span = 16;  // that spin without a look at the clock
     static constexpr int starts_max = 64;     // that complete in place, in one turn
 
@@ -211,7 +214,7 @@ private:
     std::int64_t span_began_ = 0;        // in nanoseconds, as the three below
     std::int64_t shortest_ = spin_time;  // span that moved no data
     std::int64_t idle_since_ = 0;        // 0: the clock was not read yet
-    std::int64_t doze_ = doze_min;
+    std::int64_t doze_ = 0;              // the last one; 0: none since something has ended
     int starts_left_ = starts_max;
     bool tests_starts_ = true;
     error_handlers handlers_;
