@@ -6,13 +6,16 @@
 // equal objects are spread over the processes too. Source: Shi and Schaeffer 1992.
 
 #include <coppice/exec/write_env.hpp>
+#include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/internal/share.hpp>
 #include <coppice/mpi/varying.hpp>
 #include <coppice/parallel/merge.hpp>
 #include <coppice/parallel/sort.hpp>
 
 #include <algorithm>
+#include <array>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -31,20 +34,38 @@ struct sample_of_sort {
     std::uint64_t at;
 };
 
-// Each process gives that many samples for each process. With s of them, no process gets more than
-// 1 + 1/s of its share, and some objects more.
+// Every d-th object of a process is a sample. All processes have the same d, so that a sample
+// stands for as many objects wherever it is from.
+//
+// With n processes and N objects, no process gets more than N / n + (n + 1) * d objects. Proof:
+// objects of a process that follow each other, and m samples among them, are less than (m + 1) * d.
+// Between two splitters lie at most S / n + 1 of all S samples, so the objects of all processes
+// there are less than (S / n + 1 + n) * d, and S * d <= N.
+//
+// With 16 n samples for each process, that is 1 + 1/16 of its share, and some objects more. But
+// these are 16 n^2 samples, which every process gets and sorts: 400 MB for a thousand processes. So
+// there is a bound on all samples. With S of them no process gets more than 1 + n (n + 1) / S of
+// its share. That is the worst case; docs/many-nodes.md tells what to expect.
 inline constexpr std::size_t samples_for_each = 16;
+inline constexpr std::size_t bytes_of_samples = std::size_t{32} * 1024 * 1024;
+
+// Returns d for so many objects of all processes.
+template <class T>
+std::size_t distance_of_samples(std::uint64_t objects, int size) {
+    const std::size_t least = samples_for_each * static_cast<std::size_t>(size);
+    const std::size_t most =
+        std::max(least, std::min(least * static_cast<std::size_t>(size),
+                                 bytes_of_samples / sizeof(sample_of_sort<T>)));
+    return std::max<std::size_t>(1, static_cast<std::size_t>((objects + most - 1) / most));
+}
 
 template <class T>
-std::vector<sample_of_sort<T>> samples_of(std::span<const T> sorted, int rank, int size) {
-    const std::size_t wanted =
-        std::min(samples_for_each * static_cast<std::size_t>(size), sorted.size());
+std::vector<sample_of_sort<T>> samples_of(std::span<const T> sorted, int rank,
+                                          std::size_t distance) {
     std::vector<sample_of_sort<T>> samples;
-    samples.reserve(wanted);
-    for (std::size_t n = 0; n != wanted; ++n) {
-        const std::size_t at = sorted.size() / wanted * n + sorted.size() % wanted * n / wanted;
+    samples.reserve(sorted.size() / distance);
+    for (std::size_t at = distance - 1; at < sorted.size(); at += distance)
         samples.push_back({sorted[at], rank, at});
-    }
     return samples;
 }
 
@@ -64,12 +85,12 @@ std::size_t count_before(std::span<const T> sorted, int rank, const sample_of_so
 template <class T, class Less>
 partition split_by_samples(std::span<const T> sorted, int rank, int size,
                            std::vector<sample_of_sort<T>>& samples, Less& less) {
-    std::sort(samples.begin(), samples.end(),
-              [&less](const sample_of_sort<T>& a, const sample_of_sort<T>& b) {
-                  if (less(a.object, b.object)) return true;
-                  if (less(b.object, a.object)) return false;
-                  return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
-              });
+    parallel::sort(samples.begin(), samples.end(),
+                   [&less](const sample_of_sort<T>& a, const sample_of_sort<T>& b) {
+                       if (less(a.object, b.object)) return true;
+                       if (less(b.object, a.object)) return false;
+                       return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
+                   });
     std::vector<std::size_t> counts;
     std::size_t taken = 0;
     for (int n = 1; n != size && !samples.empty(); ++n) {
@@ -116,9 +137,12 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
     auto* const chosen = &samples;
     parted<sample_of_sort<T>> all;
     partition* const of_samples = &all.parts;
-    agreement sorted(co_await on_default_pool([mine, comparing, chosen, of_samples, rank, size] {
+    std::array<std::uint64_t, 1> objects_of_all{objects.size()};
+    co_await all_reduce(over, objects_of_all, objects_of_all, reduction::sum);
+    const std::size_t d = distance_of_samples<T>(objects_of_all[0], size);
+    agreement sorted(co_await on_default_pool([mine, comparing, chosen, of_samples, rank, size, d] {
         parallel::sort(mine->begin(), mine->end(), std::ref(*comparing));
-        *chosen = samples_of<T>(*mine, rank, size);
+        *chosen = samples_of<T>(*mine, rank, d);
         partition_access::resize(*of_samples, static_cast<std::size_t>(size));
     }));
     co_await sorted.reach(over);
@@ -161,8 +185,8 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
 // value_too_large, if a process would get more than 2^31 - 1 objects. The objects of all processes
 // together are then what they were, in any order, at any process. std::bad_alloc from the call
 // itself: nothing has started, and the process may call again, for which the others wait. Cost: O(n
-// log n) for n objects of a process, four small collective calls and a large one, and memory for n
-// objects.
+// log n) for n objects of a process, five small collective calls and a large one, and memory for n
+// objects and for 32 MiB of samples, or less for few processes or objects.
 template <transferable T, std::copy_constructible Less = std::less<T>>
     requires std::predicate<Less&, const T&, const T&>
 auto sort(const communicator& over, std::vector<T>& objects, Less less = Less()) {
