@@ -25,7 +25,8 @@ struct part {
 constexpr part parts[] = {{"ping-pong", 2, &run_ping_pong},
                           {"halo", 4, &run_halo},
                           {"sort", 4, &run_sort},
-                          {"search", 4, &run_search}};
+                          {"search", 4, &run_search},
+                          {"model", 4, &run_model}};
 
 // Runs a part in this process, one of the job. Rank 0 prints what was measured.
 int run_part(const part& p, const bench::options& o) {

@@ -36,5 +36,6 @@ int run_ping_pong(const coppice::mpi::communicator& world, const bench::options&
 int run_halo(const coppice::mpi::communicator& world, const bench::options& o);
 int run_sort(const coppice::mpi::communicator& world, const bench::options& o);
 int run_search(const coppice::mpi::communicator& world, const bench::options& o);
+int run_model(const coppice::mpi::communicator& world, const bench::options& o);
 
 }  // namespace bench_mpi
