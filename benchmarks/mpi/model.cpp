@@ -8,9 +8,12 @@
 
 #include <mpi.h>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
+#include <string>
 #include <vector>
 
 namespace bench_mpi {

@@ -5,6 +5,14 @@
 
 #include "simulated_algorithms.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
 namespace bench_loggp {
 
 struct work_plan {

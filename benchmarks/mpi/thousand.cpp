@@ -8,8 +8,12 @@
 #include "../harness.hpp"
 #include "simulated_work.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <vector>
 

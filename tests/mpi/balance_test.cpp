@@ -57,18 +57,18 @@ std::vector<int> from(std::mt19937& random, std::size_t count, int least, int mo
 
 TEST(mpi_sort_balance, no_process_gets_more_than_the_bound_whatever_the_objects_are) {
     std::mt19937 random(7);
-    const std::size_t size = 40;
+    const std::size_t size = 12;
     ranks even(size), equal(size), uneven(size), apart(size), few(size);
     for (std::size_t r = 0; r != size; ++r) {
-        const int place = static_cast<int>(r) * 1000;
-        even[r] = from(random, 1000, 0, 1 << 30);
-        equal[r] = std::vector<int>(1000, 5);
-        uneven[r] = from(random, r == 0 ? 40'000 : r * 10, r == 0 ? 9000 : 0, 10'000);
-        apart[r] = from(random, 1000, place, place + 1500);
+        const int place = static_cast<int>(r) * 300;
+        even[r] = from(random, 300, 0, 1 << 30);
+        equal[r] = std::vector<int>(300, 5);
+        uneven[r] = from(random, r == 0 ? 3000 : r * 10, r == 0 ? 9000 : 0, 10'000);
+        apart[r] = from(random, 300, place, place + 450);
         few[r] = from(random, r % 2, 0, 100);
     }
     for (const ranks& each : {even, equal, uneven, apart, few}) {
-        for (const std::size_t distance : {1, 7, 50}) {
+        for (const std::size_t distance : {1, 7, 40}) {
             std::size_t bound = 0;
             EXPECT_LE(largest_part(each, bound, distance), bound) << distance;
         }

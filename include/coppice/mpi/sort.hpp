@@ -44,8 +44,9 @@ struct sample_of_sort {
 //
 // With 16 n samples for each process, that is 1 + 1/16 of its share, and some objects more. But
 // these are 16 n^2 samples, which every process gets and sorts: 400 MB for a thousand processes. So
-// there is a bound on all samples. With S of them no process gets more than 1 + n (n + 1) / S of
-// its share. That is the worst case; docs/many-nodes.md tells what to expect.
+// there is a bound on all samples, unless it is less than 16 for each process. With S of them no
+// process gets more than 1 + n (n + 1) / S of its share. That is the worst case; docs/many-nodes.md
+// tells what to expect.
 inline constexpr std::size_t samples_for_each = 16;
 inline constexpr std::size_t bytes_of_samples = std::size_t{32} * 1024 * 1024;
 
@@ -186,7 +187,8 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
 // together are then what they were, in any order, at any process. std::bad_alloc from the call
 // itself: nothing has started, and the process may call again, for which the others wait. Cost: O(n
 // log n) for n objects of a process, five small collective calls and a large one, and memory for n
-// objects and for 32 MiB of samples, or less for few processes or objects.
+// objects and for 32 MiB of samples, or 16 samples for each process if these are more; less for few
+// processes or objects.
 template <transferable T, std::copy_constructible Less = std::less<T>>
     requires std::predicate<Less&, const T&, const T&>
 auto sort(const communicator& over, std::vector<T>& objects, Less less = Less()) {
