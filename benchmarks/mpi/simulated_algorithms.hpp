@@ -91,50 +91,45 @@ inline double time_of(const parameters& given, int nodes, collective program) {
 }
 
 // How mpi::sort sorts keys of 8 bytes (mpi/sort.hpp), and how long a step computes. A worker needs
-// 3.5 ns for a key and a level of its sort, as in `bench_mpi --part sort`. The 4 ns for a sample,
-// which is larger, and the 1.5 ns for a key and a merge are estimates.
+// 3.5 ns for a key and a level of its sort, as in `bench_mpi --part sort`. The 1.5 ns for a key and
+// a pass of the division are an estimate.
 struct sort_plan {
     double keys;     // of each process
-    double samples;  // of all processes
+    double samples;  // of each process
     double workers;  // of each process
-    bool samples_in_parallel;
 
-    static double sorting(double count, double ns) {
-        return count * std::log2(std::max(count, 2.0)) * ns;
+    double sorting(double count) const {
+        return count * std::log2(std::max(count, 2.0)) * 3.5 / workers;
     }
-    double own_keys() const { return sorting(keys, 3.5) / workers; }
-    double splitters() const { return sorting(samples, 4) / (samples_in_parallel ? workers : 1); }
-    double merging(int size) const { return keys * std::ceil(std::log2(size)) * 1.5 / workers; }
+    double dividing(int size) const {
+        return sorting(samples * size) + keys * std::ceil(std::log2(size)) * 1.5 / workers;
+    }
 };
-inline constexpr double bytes_of_sample = 24;
 
 // When the last process has come to the end of each step.
 struct sort_times {
-    double own_keys = 0, samples = 0, splitters = 0, keys = 0, merged = 0;
+    double samples = 0, divided = 0, keys = 0, sorted = 0;
 };
 
 inline task<> sort(network& in, int me, const sort_plan& plan, sort_times& times) {
     int tag = 0;
-    const double own = plan.samples / in.size() * bytes_of_sample;
-    const double part = plan.keys / in.size() * 8;
     const auto done = [&](double& time) { time = std::max(time, in.now()); };
-    co_await in.pause(plan.own_keys());
+    co_await agree(in, me, tag += tags_of_call);  // how many objects all have
     co_await agree(in, me, tag += tags_of_call);
-    done(times.own_keys);
     co_await exchange(in, me, tag += tags_of_call, 4);
     co_await agree(in, me, tag += tags_of_call);
-    co_await exchange(in, me, tag += tags_of_call, own);
+    co_await exchange(in, me, tag += tags_of_call, plan.samples * 8);
     done(times.samples);
-    co_await in.pause(plan.splitters());
+    co_await in.pause(plan.dividing(in.size()));
     co_await agree(in, me, tag += tags_of_call);
-    done(times.splitters);
+    done(times.divided);
     co_await exchange(in, me, tag += tags_of_call, 4);
     co_await agree(in, me, tag += tags_of_call);
-    co_await exchange(in, me, tag += tags_of_call, part);
+    co_await exchange(in, me, tag += tags_of_call, plan.keys / in.size() * 8);
     done(times.keys);
-    co_await in.pause(plan.merging(in.size()));
+    co_await in.pause(plan.sorting(plan.keys));
     co_await agree(in, me, tag += tags_of_call);
-    done(times.merged);
+    done(times.sorted);
 }
 
 // The request of a stop_source: process 0 sends a message to each other one. With `fan` > 0, a tree

@@ -1,5 +1,6 @@
 // Sorting the keys of all processes. What no sort of them can leave out is the bound: each process
-// sorts its own keys, and all exchange as many keys by one call of MPI.
+// sorts its own keys, and all exchange as many keys by one call of MPI, into new memory: a sort
+// does not know before how many keys it gets.
 #include "parts.hpp"
 
 #include <coppice/mpi/sort.hpp>
@@ -46,7 +47,7 @@ int run_sort(const mpi::communicator& world, const bench::options& o) {
     std::vector<double> bound, exchange, ours;
     bool is_sorted = true;
     for (int n = 0; n != std::max(1, o.repetitions / 3); ++n) {
-        keys own = mine, got(each);
+        keys own = mine, got;
         const auto time_of = [&](auto f) {
             ::MPI_Barrier(world.native_handle());
             const double begin = bench::now(false);
@@ -57,6 +58,7 @@ int run_sort(const mpi::communicator& world, const bench::options& o) {
         const double sorting = time_of([&] { coppice::parallel::sort(own.begin(), own.end()); });
         exchange.push_back(time_of([&] {
             const int part = static_cast<int>(each / size);
+            got.resize(each);
             ::MPI_Alltoall(own.data(), part, MPI_UINT64_T, got.data(), part, MPI_UINT64_T,
                            world.native_handle());
         }));

@@ -93,26 +93,19 @@ void collectives(const settings& s) {
     }
 }
 
-// A million keys for each process of 16 workers. Before, each process gave 16 samples for each
-// process, whatever their number; now there is a bound on all samples.
+// A million keys for each process of 16 workers.
 void sorts(const settings& s) {
-    const double n = s.nodes;
-    const double bound = 32.0 * 1024 * 1024 / bytes_of_sample;
-    const sort_plan plans[] = {{1e6, 16 * n * n, 16, false},
-                               {1e6, std::min(16 * n * n, std::max(bound, 16 * n)), 16, true}};
-    const char* const names[] = {"sort, all samples", "sort, samples bounded"};
-    for (std::size_t i = 0; i != std::size(plans); ++i) {
-        head(s, names[i], {"own keys", "samples", "splitters", "keys", "merged"});
-        for (const named_network& net : s.networks) {
-            network in(net.of, s.nodes);
-            sort_times t;
-            for (int me = 0; me != s.nodes; ++me) in.start(sort(in, me, plans[i], t));
-            in.run();
-            row(s, net.name);
-            for (const double ns : {t.own_keys, t.samples, t.splitters, t.keys, t.merged})
-                tell(s, names[i], net.name, ns);
-            end_row(s);
-        }
+    const sort_plan plan{1e6, 2048, 16};
+    head(s, "sort, until the end of a step", {"samples", "divided", "keys", "sorted"});
+    for (const named_network& net : s.networks) {
+        network in(net.of, s.nodes);
+        sort_times t;
+        for (int me = 0; me != s.nodes; ++me) in.start(sort(in, me, plan, t));
+        in.run();
+        row(s, net.name);
+        for (const double ns : {t.samples, t.divided, t.keys, t.sorted})
+            tell(s, "sort", net.name, ns);
+        end_row(s);
     }
 }
 

@@ -289,6 +289,16 @@ TEST(mpi_sort, takes_no_object_one_object_and_all_objects_at_one_rank) {
     EXPECT_LT(sorts(many), 5000 / job_size() + 600);
 }
 
+TEST(mpi_sort, spreads_few_different_keys_and_the_keys_of_processes_that_have_few) {
+    std::vector<int> few(4000);
+    for (std::size_t i = 0; i != few.size(); ++i) few[i] = static_cast<int>(i % 3);
+    EXPECT_LT(sorts(few), 4600u);
+    const bool has_many = world().rank() == 0;
+    std::vector<int> uneven(has_many ? 8000 : 16);
+    std::iota(uneven.begin(), uneven.end(), has_many ? 0 : 1'000'000);
+    EXPECT_LT(sorts(uneven), 8000 / job_size() + 600);
+}
+
 TEST(mpi_sort, a_comparator_that_throws_at_one_rank_ends_the_sort_at_all) {
     std::vector<int> mine(100, world().rank());
     const auto fails = [](int a, int b) {

@@ -1,15 +1,14 @@
 // sort: orders the objects of all processes, so that each has a part of the whole order.
 #pragma once
-// A sample sort. Each process sorts its objects on its default pool. All see the same samples of
-// all objects, and choose the same splitters. Each sends what lies between two splitters to one
-// process, which merges what it gets. Equal objects are told apart by where they are from, so many
-// equal objects are spread over the processes too. Source: Shi and Schaeffer 1992.
+// A sample sort. All processes see the same samples of all objects, and choose the same splitters.
+// Each divides its objects at the splitters, and sends what lies between two to one process, which
+// sorts what it gets. Objects are sorted after the exchange and not before: to divide takes less
+// time and memory than to merge. Source: Frazer and McKellar 1970, "Samplesort".
 
 #include <coppice/exec/write_env.hpp>
-#include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/internal/share.hpp>
 #include <coppice/mpi/varying.hpp>
-#include <coppice/parallel/merge.hpp>
+#include <coppice/parallel/partition.hpp>
 #include <coppice/parallel/sort.hpp>
 
 #include <algorithm>
@@ -18,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <numeric>
+#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,151 +27,131 @@ namespace coppice::mpi {
 
 namespace internal {
 
-// An object, and where it was: in the order of these, no two are equal.
-template <class T>
-struct sample_of_sort {
-    T object;
-    std::int32_t rank;
-    std::uint64_t at;
-};
-
-// Every d-th object of a process is a sample. All processes have the same d, so that a sample
-// stands for as many objects wherever it is from.
-//
-// With n processes and N objects, no process gets more than N / n + (n + 1) * d objects. Proof:
-// objects of a process that follow each other, and m samples among them, are less than (m + 1) * d.
-// Between two splitters lie at most S / n + 1 of all S samples, so the objects of all processes
-// there are less than (S / n + 1 + n) * d, and S * d <= N.
-//
-// With 16 n samples for each process, that is 1 + 1/16 of its share, and some objects more. But
-// these are 16 n^2 samples, which every process gets and sorts: 400 MB for a thousand processes. So
-// there is a bound on all samples, unless it is less than 16 for each process. With S of them no
-// process gets more than 1 + n (n + 1) / S of its share. That is the worst case; docs/many-nodes.md
-// tells what to expect.
-inline constexpr std::size_t samples_for_each = 16;
+// With s samples for each process, a process gets about 1/sqrt(s) of its share more or less. Each
+// process gets the samples of all, so they have a bound too.
+inline constexpr std::size_t samples_for_each = 2048;
+inline constexpr std::size_t samples_for_each_min = 64;
 inline constexpr std::size_t bytes_of_samples = std::size_t{32} * 1024 * 1024;
 
-// Returns d for so many objects of all processes.
-template <class T>
-std::size_t distance_of_samples(std::uint64_t objects, int size) {
-    const std::size_t least = samples_for_each * static_cast<std::size_t>(size);
-    const std::size_t most =
-        std::max(least, std::min(least * static_cast<std::size_t>(size),
-                                 bytes_of_samples / sizeof(sample_of_sort<T>)));
-    return std::max<std::size_t>(1, static_cast<std::size_t>((objects + most - 1) / most));
+// Returns s for objects of so many bytes.
+inline std::size_t samples_of_each(std::size_t bytes_of_object, int processes) {
+    return std::clamp(bytes_of_samples / bytes_of_object / static_cast<std::size_t>(processes),
+                      samples_for_each_min, samples_for_each);
 }
 
+// Returns as many samples as the share of the objects in the `total` of all processes is worth.
+// Each is drawn from a stretch of its own, so that no period of the input matters.
 template <class T>
-std::vector<sample_of_sort<T>> samples_of(std::span<const T> sorted, int rank,
-                                          std::size_t distance) {
-    std::vector<sample_of_sort<T>> samples;
-    samples.reserve(sorted.size() / distance);
-    for (std::size_t at = distance - 1; at < sorted.size(); at += distance)
-        samples.push_back({sorted[at], rank, at});
+std::vector<T> samples_of(std::span<const T> objects, const communicator& over,
+                          std::uint64_t total) {
+    const std::size_t size = objects.size();
+    const double share = static_cast<double>(size) / static_cast<double>(total);
+    const double of_all =
+        static_cast<double>(samples_of_each(sizeof(T), over.size())) * over.size();
+    const std::size_t wanted =
+        size == 0 ? 0 : std::min(size, static_cast<std::size_t>(of_all * share) + 1);
+    std::minstd_rand random(static_cast<std::uint32_t>(over.rank()) + 1);
+    std::vector<T> samples;
+    samples.reserve(wanted);
+    for (std::size_t n = 0, begin = 0; n != wanted; ++n) {
+        const std::size_t end = size / wanted * (n + 1) + size % wanted * (n + 1) / wanted;
+        samples.push_back(objects[begin + random() % (end - begin)]);
+        begin = end;
+    }
     return samples;
 }
 
-// Returns how many of the sorted objects of `rank` come before the splitter.
+// Where the order of all objects is divided.
+template <class T>
+struct splitter {
+    T object;
+    double before;  // the share of the objects equal to it that come before the place
+};
+
+// Sorts the samples, and returns the splitters between `parts` parts.
 template <class T, class Less>
-std::size_t count_before(std::span<const T> sorted, int rank, const sample_of_sort<T>& splitter,
-                         Less& less) {
-    if (rank == splitter.rank) return static_cast<std::size_t>(splitter.at);
-    const auto found =
-        rank < splitter.rank
-            ? std::upper_bound(sorted.begin(), sorted.end(), splitter.object, std::ref(less))
-            : std::lower_bound(sorted.begin(), sorted.end(), splitter.object, std::ref(less));
-    return static_cast<std::size_t>(found - sorted.begin());
+std::vector<splitter<T>> splitters_of(std::vector<T>& samples, std::size_t parts, Less& less) {
+    parallel::sort(samples.begin(), samples.end(), std::ref(less));
+    std::vector<splitter<T>> splitters;
+    for (std::size_t n = 1; n != parts && !samples.empty(); ++n) {
+        const auto at = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() * n / parts);
+        // a comparator that contradicts itself may put the end before `at`
+        const auto first = std::lower_bound(samples.begin(), at, *at, std::ref(less));
+        const auto last = std::upper_bound(at + 1, samples.end(), *at, std::ref(less));
+        splitters.push_back(
+            {*at, static_cast<double>(at - first) / static_cast<double>(last - first)});
+    }
+    return splitters;
 }
 
-// Returns how the sorted objects are divided by splitters that all processes choose alike.
+// Divides the objects at the splitters: `ends` gets where, counted from `offset`.
 template <class T, class Less>
-partition split_by_samples(std::span<const T> sorted, int rank, int size,
-                           std::vector<sample_of_sort<T>>& samples, Less& less) {
-    parallel::sort(samples.begin(), samples.end(),
-                   [&less](const sample_of_sort<T>& a, const sample_of_sort<T>& b) {
-                       if (less(a.object, b.object)) return true;
-                       if (less(b.object, a.object)) return false;
-                       return a.rank != b.rank ? a.rank < b.rank : a.at < b.at;
-                   });
-    std::vector<std::size_t> counts;
-    std::size_t taken = 0;
-    for (int n = 1; n != size && !samples.empty(); ++n) {
-        const std::size_t at =
-            samples.size() * static_cast<std::size_t>(n) / static_cast<std::size_t>(size);
-        // a comparator that contradicts itself may say less than before
-        const std::size_t upto = std::max(taken, count_before<T>(sorted, rank, samples[at], less));
-        counts.push_back(upto - taken);
-        taken = upto;
-    }
-    counts.push_back(sorted.size() - taken);
-    counts.resize(static_cast<std::size_t>(size));
-    return partition(counts);
+void divide(std::span<T> objects, std::span<const splitter<T>> at, std::size_t offset,
+            std::size_t* ends, Less& less) {
+    if (at.empty()) return;
+    std::size_t first = at.size() / 2, last = first + 1;
+    const T& object = at[first].object;
+    while (first != 0 && !less(at[first - 1].object, object)) --first;
+    while (last != at.size() && !less(object, at[last].object)) ++last;
+    const auto equal = parallel::partition(objects.begin(), objects.end(),
+                                           [&](const T& o) { return less(o, object); });
+    auto greater = equal;
+    if (at[last - 1].before != 0)
+        greater =
+            parallel::partition(equal, objects.end(), [&](const T& o) { return !less(object, o); });
+    const auto less_count = static_cast<std::size_t>(equal - objects.begin());
+    const auto equal_count = static_cast<std::size_t>(greater - equal);
+    for (std::size_t n = first; n != last; ++n)
+        ends[n] = offset + less_count +
+                  static_cast<std::size_t>(static_cast<double>(equal_count) * at[n].before);
+    divide(objects.first(less_count), at.first(first), offset, ends, less);
+    divide(objects.subspan(less_count + equal_count), at.subspan(last),
+           offset + less_count + equal_count, ends + last, less);
 }
 
-// Merges sorted runs, which lie one after the other, until there is one. `ends` says where each
-// ends. Writes to `spare` in turn. If this throws, `objects` still has all objects.
+// Divides the objects between `parts` processes, by splitters that all choose alike.
 template <class T, class Less>
-void merge_runs(std::vector<T>& objects, std::vector<T>& spare, std::vector<std::size_t> ends,
-                Less& less) {
-    spare.resize(objects.size());
-    while (ends.size() > 1) {
-        std::size_t begin = 0, runs = 0;
-        for (std::size_t n = 0; n < ends.size(); n += 2) {
-            const std::size_t end = ends[std::min(n + 1, ends.size() - 1)];
-            const std::span<const T> first = std::span(objects).subspan(begin, ends[n] - begin);
-            const std::span<const T> second = std::span(objects).subspan(ends[n], end - ends[n]);
-            parallel::merge(first.begin(), first.end(), second.begin(), second.end(),
-                            spare.data() + begin, std::ref(less));
-            begin = end;
-            ends[runs++] = end;
-        }
-        ends.resize(runs);
-        objects.swap(spare);
-    }
+partition divide_by_samples(std::vector<T>& objects, std::vector<T>& samples, std::size_t parts,
+                            Less& less) {
+    const std::vector<splitter<T>> splitters = splitters_of(samples, parts, less);
+    std::vector<std::size_t> ends(splitters.size());
+    divide<T>(objects, splitters, 0, ends.data(), less);
+    ends.resize(parts, objects.size());
+    std::adjacent_difference(ends.begin(), ends.end(), ends.begin());
+    return partition(ends);
 }
 
 template <class T, class Less>
 task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
-    const int rank = over.rank(), size = over.size();
-    std::vector<T>* const mine = &objects;
-    Less* const comparing = &less;
-    std::vector<sample_of_sort<T>> samples;
-    auto* const chosen = &samples;
-    parted<sample_of_sort<T>> all;
-    partition* const of_samples = &all.parts;
-    std::array<std::uint64_t, 1> objects_of_all{objects.size()};
-    co_await all_reduce(over, objects_of_all, objects_of_all, reduction::sum);
-    const std::size_t d = distance_of_samples<T>(objects_of_all[0], size);
-    agreement sorted(co_await on_default_pool([mine, comparing, chosen, of_samples, rank, size, d] {
-        parallel::sort(mine->begin(), mine->end(), std::ref(*comparing));
-        *chosen = samples_of<T>(*mine, rank, d);
-        partition_access::resize(*of_samples, static_cast<std::size_t>(size));
-    }));
-    co_await sorted.reach(over);
-    sorted.check();
-    if (size == 1) co_return;
-    co_await all_gather_v(over, samples, all);  // `all.parts` has its size
-    partition to;
-    partition* const divided = &to;
+    const auto size = static_cast<std::size_t>(over.size());
+    const auto sort_own = [&] { parallel::sort(objects.begin(), objects.end(), std::ref(less)); };
+    if (size == 1) {
+        throw_if_failed(co_await on_default_pool(sort_own), false);
+        co_return;
+    }
+    std::array<std::uint64_t, 1> total{objects.size()};
+    co_await all_reduce(over, total, total, reduction::sum);
+    parted<T> samples;
     parted<T> got;
-    parted<T>* const runs = &got;
-    samples.swap(all.objects);
-    agreement split(co_await on_default_pool([mine, comparing, chosen, divided, runs, rank, size] {
-        *divided = split_by_samples<T>(*mine, rank, size, *chosen, *comparing);
-        partition_access::resize(runs->parts, static_cast<std::size_t>(size));
+    std::vector<T> own_samples;
+    agreement sampled(co_await on_default_pool([&] {
+        own_samples = samples_of<T>(objects, over, total[0]);
+        partition_access::resize(samples.parts, size);
+        partition_access::resize(got.parts, size);
     }));
-    co_await split.reach(over);
-    split.check();
+    co_await sampled.reach(over);
+    sampled.check();
+    co_await all_gather_v(over, own_samples, samples);  // `samples.parts` has its size
+    partition to;
+    agreement divided(co_await on_default_pool(
+        [&] { to = divide_by_samples(objects, samples.objects, size, less); }));
+    co_await divided.reach(over);
+    divided.check();
     co_await all_to_all_v(over, objects, to, got);  // `got.parts` has its size
     objects.swap(got.objects);
-    agreement merged(co_await on_default_pool([mine, comparing, runs, size] {
-        std::vector<std::size_t> ends;
-        for (int n = 0; n != size; ++n)
-            ends.push_back(runs->parts.offset(n) + runs->parts.count(n));
-        merge_runs<T>(*mine, runs->objects, std::move(ends), *comparing);
-    }));
-    co_await merged.reach(over);
-    merged.check();
+    agreement sorted(co_await on_default_pool(sort_own));
+    co_await sorted.reach(over);
+    sorted.check();
 }
 
 }  // namespace internal
@@ -186,9 +167,9 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
 // value_too_large, if a process would get more than 2^31 - 1 objects. The objects of all processes
 // together are then what they were, in any order, at any process. std::bad_alloc from the call
 // itself: nothing has started, and the process may call again, for which the others wait. Cost: O(n
-// log n) for n objects of a process, five small collective calls and a large one, and memory for n
-// objects and for 32 MiB of samples, or 16 samples for each process if these are more; less for few
-// processes or objects.
+// log n) for n objects of a process, and memory for n more. Between p processes also a pass over
+// the objects for each doubling of p, 2048 samples of each process at all, but at most 32 MiB if
+// that is at least 64 of each, nine small collective calls, and a large one.
 template <transferable T, std::copy_constructible Less = std::less<T>>
     requires std::predicate<Less&, const T&, const T&>
 auto sort(const communicator& over, std::vector<T>& objects, Less less = Less()) {
