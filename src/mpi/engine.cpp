@@ -3,6 +3,7 @@
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/base/internal/futex.hpp>
+#include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/request.hpp>
 
 #include "starting.hpp"
@@ -38,17 +39,31 @@ engine::engine(duration failure_timeout)
                  : std::make_unique<failure_watch>(*this, failure_timeout)),
       thread_([this] { serve(); }) {
     ready_.wait();
-    if (failure_ == MPI_SUCCESS) return;
+    if (failed_step_ == start_step::none) return;
     thread_.join();
-    if (has_mpi_ended_)
-        throw std::system_error(std::make_error_code(std::errc::operation_not_permitted),
-                                "mpi::environment: MPI has ended in this process, and cannot start "
-                                "again. Make one environment, and keep it to the end of main()");
-    throw std::system_error(error_of(failure_),
-                            "mpi::environment: cannot use MPI. A program that initializes MPI "
-                            "itself, or that watches for failures, needs MPI_THREAD_MULTIPLE; MPI "
-                            "has provided " +
-                                std::string(name_of_level(level_)));
+    throw_start_failure();
+}
+
+void engine::throw_start_failure() const {
+    switch (failed_step_) {
+        case start_step::find_mpi:
+            throw std::system_error(
+                failure_,
+                "mpi::environment: MPI has ended in this process, and cannot start again. Make one "
+                "environment, and keep it to the end of main()");
+        case start_step::check_level:
+            throw std::system_error(
+                failure_,
+                "mpi::environment: a program that initializes MPI itself, or that watches for "
+                "failures, needs MPI_THREAD_MULTIPLE; MPI has provided " +
+                    std::string(name_of_level(level_)));
+        case start_step::begin_watch:
+            throw std::system_error(failure_,
+                                    "mpi::environment: the watch for failures cannot begin here "
+                                    "or in another process");
+        default:
+            throw std::system_error(failure_, "mpi::environment: MPI cannot be initialized");
+    }
 }
 
 engine::~engine() {
@@ -100,30 +115,37 @@ bool engine::may_start_here() noexcept {
 }
 
 bool engine::initialize() noexcept {
+    if (!start_mpi()) return false;
+    failed_step_ = start_step::none;
+    handlers_.replace();
+    if (watch_ == nullptr) return true;
+    failure_ = error_of(watch_->begin());
+    if (!failure_) return true;
+    failed_step_ = start_step::begin_watch;
+    handlers_.restore();
+    if (is_ours_) ::MPI_Finalize();
+    return false;
+}
+
+// A level that is too low is the same in all processes, so all end MPI.
+bool engine::start_mpi() noexcept {
     int is_initialized = 0, has_ended = 0;
     ::MPI_Initialized(&is_initialized);
     ::MPI_Finalized(&has_ended);
-    has_mpi_ended_ = has_ended != 0;
-    if (has_mpi_ended_) {
-        failure_ = MPI_ERR_OTHER;
-    } else if (is_initialized != 0) {
-        failure_ = ::MPI_Query_thread(&level_);
-        if (failure_ == MPI_SUCCESS && level_ != MPI_THREAD_MULTIPLE) failure_ = MPI_ERR_OTHER;
-    } else {
-        failure_ = ::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level_);
-        is_ours_ = failure_ == MPI_SUCCESS;
-    }
-    if (failure_ != MPI_SUCCESS) return false;
-    handlers_.replace();
-    if (watch_ == nullptr) return true;
-    if (level_ == MPI_THREAD_MULTIPLE) {
-        failure_ = watch_->begin();
-    } else {
-        failure_ = MPI_ERR_OTHER;
-        if (is_ours_) ::MPI_Finalize();
-    }
-    if (failure_ != MPI_SUCCESS && !is_ours_) handlers_.restore();
-    return failure_ == MPI_SUCCESS;
+    failed_step_ = start_step::find_mpi;
+    failure_ = std::make_error_code(std::errc::operation_not_permitted);
+    if (has_ended != 0) return false;
+    failed_step_ = start_step::start_mpi;
+    failure_ = errc::other;
+    const int returned = is_initialized != 0
+                             ? ::MPI_Query_thread(&level_)
+                             : ::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level_);
+    if (returned != MPI_SUCCESS) return false;
+    is_ours_ = is_initialized == 0;
+    failed_step_ = start_step::check_level;
+    if (level_ == MPI_THREAD_MULTIPLE || (is_ours_ && watch_ == nullptr)) return true;
+    if (is_ours_) ::MPI_Finalize();
+    return false;
 }
 
 void engine::error_handlers::replace() noexcept {
@@ -177,10 +199,12 @@ void engine::work() noexcept {
 }
 
 // Something is outstanding, and nothing has ended in this turn. Most answers come within a
-// microsecond, and the clock and the yield take longer than a turn. So they are left out of most.
+// microsecond, and the clock and the yield take longer than a turn. So they are left out of most,
+// unless many requests look for messages: then a turn takes longer than the clock.
 void engine::rest() noexcept {
     const bool has_slept = doze_ != 0;
-    if (++idle_turns_ < (has_slept ? 1 : turns_of_span)) return;
+    idle_turns_ += 1 + static_cast<int>(polled_.size() / 8);
+    if (idle_turns_ < (has_slept ? 1 : turns_of_span)) return;
     idle_turns_ = 0;
     const std::int64_t now = count_of(monotonic_clock().now());
     if (idle_since_ == 0 || moves_data(now - span_began_, has_slept)) {

@@ -39,10 +39,18 @@ int failure_watch::begin() noexcept {
     ::MPI_Comm_set_errhandler(over_, MPI_ERRORS_RETURN);
     ::MPI_Comm_rank(over_, &rank_);
     ::MPI_Comm_size(over_, &size_);
+    // The others would declare a process failed that cannot watch.
+    int worst = MPI_SUCCESS;
     try {
         telling_.assign(static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
     } catch (const std::bad_alloc&) {
-        return MPI_ERR_NO_MEM;
+        worst = MPI_ERR_NO_MEM;
+    }
+    returned = ::MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, over_);
+    if (returned == MPI_SUCCESS) returned = worst;
+    if (returned != MPI_SUCCESS) {
+        ::MPI_Comm_free(&over_);
+        return returned;
     }
     // edge failure_watch.state (release): the communicator is made
     state_.store(watching, release);

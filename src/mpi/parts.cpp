@@ -102,9 +102,7 @@ request::outcome parts_request::start(handles& made) noexcept {
                 fail(std::make_error_code(std::errc::value_too_large));
                 return outcome::failed;
             }
-            ignore_unused();
-            results_ = call_.into.data;
-            if (!lend_copy(call_.from) || !lend_copy(call_.into)) return outcome::failed;
+            if (call_.learned == nullptr && !lend_parts()) return outcome::failed;
             made.returned = make_type();
             if (made.returned == MPI_SUCCESS) made.returned = move(made.each[0]);
             break;
@@ -139,10 +137,18 @@ bool parts_request::continues() noexcept {
     return false;
 }
 
+// Returns true if this process tells each other one the size of its part.
+bool parts_request::tells_all() const noexcept {
+    return call_.what == parts_kind::all_to_all ||
+           (call_.what == parts_kind::scatter && call_.rank == call_.root);
+}
+
+// The others wait for the sizes, so no error of one process can be told to them yet.
 bool parts_request::lend_numbers() noexcept {
     std::vector<int>& counts = partition_access::counts(*call_.learned);
     learned_ = counts.data();
     if (uses_copies()) {
+        hold_others(true);
         int* const lent = static_cast<int*>(lend((counts.size() + 2) * sizeof(int)));
         if (lent == nullptr) return false;
         own_count_ = lent;
@@ -150,31 +156,34 @@ bool parts_request::lend_numbers() noexcept {
         learned_ = lent + 2;
     }
     *own_count_ = objects_of(call_.from);
+    if (tells_all() && !lend_arrays(call_.from_parts, from_parts_)) return false;
+    hold_others(false);
     return true;
 }
 
-// Returns a copy of the counts or offsets of `p`, or these themselves.
-const int* parts_request::lend_array(const partition& p, const int* numbers) noexcept {
-    if (!uses_copies()) return numbers;
-    const std::size_t size = static_cast<std::size_t>(p.parts()) * sizeof(int);
-    void* const lent = lend(size);
-    if (lent != nullptr && size != 0) std::memcpy(lent, numbers, size);
-    return static_cast<const int*>(lent);
+// Makes what MPI accesses when the parts move.
+bool parts_request::lend_parts() noexcept {
+    ignore_unused();
+    results_ = call_.into.data;
+    return lend_copy(call_.from) && lend_copy(call_.into) &&
+           lend_arrays(call_.from_parts, from_parts_) && lend_arrays(call_.into_parts, into_parts_);
 }
 
-const int* parts_request::counts_of(const partition* p) noexcept {
-    return p == nullptr ? nullptr : lend_array(*p, partition_access::counts(*p));
-}
-
-const int* parts_request::offsets_of(const partition* p) noexcept {
-    return p == nullptr ? nullptr : lend_array(*p, partition_access::offsets(*p));
+bool parts_request::lend_arrays(const partition* p, arrays& lent) noexcept {
+    if (p == nullptr || lent.counts != nullptr) return true;
+    lent = {partition_access::counts(*p), partition_access::offsets(*p)};
+    const std::size_t count = static_cast<std::size_t>(p->parts());
+    if (!uses_copies() || count == 0) return true;
+    int* const copy = static_cast<int*>(lend(2 * count * sizeof(int)));
+    if (copy == nullptr) return false;
+    std::copy_n(lent.counts, count, copy);
+    std::copy_n(lent.offsets, count, copy + count);
+    lent = {copy, copy + count};
+    return true;
 }
 
 int parts_request::tell(MPI_Request& made) noexcept {
-    const bool tells_all = call_.what == parts_kind::all_to_all ||
-                           (call_.what == parts_kind::scatter && call_.rank == call_.root);
-    const int* const told = tells_all ? counts_of(call_.from_parts) : own_count_;
-    if (error()) return MPI_ERR_NO_MEM;
+    const int* const told = tells_all() ? from_parts_.counts : own_count_;
     switch (call_.what) {
         case parts_kind::scatter:
             return ::MPI_Iscatter(told, 1, MPI_INT, learned_, 1, MPI_INT, call_.root, call_.over,
@@ -191,21 +200,21 @@ void parts_request::keep(const MPI_Status&) noexcept {
     std::memcpy(results_, call_.into.data, size_in_bytes(call_.into));
 }
 
+// The agreement tells the error to all processes, also to this one.
 int parts_request::make_room() noexcept {
     if (!partition_access::derive(*call_.learned) || is_too_large()) return has_too_much;
     const bool receives = call_.what != parts_kind::gather || call_.rank == call_.root;
     const std::size_t count = receives ? call_.learned->total() : 0;
-    return call_.resize(call_.container, count, call_.into) ? has_room : has_no_memory;
+    if (call_.resize(call_.container, count, call_.into) && lend_parts()) return has_room;
+    fail({});
+    return has_no_memory;
 }
 
 int parts_request::move(MPI_Request& made) noexcept {
     const memory& from = call_.from;
     const memory& into = call_.into;
-    const int* const to_counts = counts_of(call_.from_parts);
-    const int* const to_offsets = offsets_of(call_.from_parts);
-    const int* const of_counts = counts_of(call_.into_parts);
-    const int* const of_offsets = offsets_of(call_.into_parts);
-    if (error()) return MPI_ERR_NO_MEM;
+    const auto [to_counts, to_offsets] = from_parts_;
+    const auto [of_counts, of_offsets] = into_parts_;
     switch (call_.what) {
         case parts_kind::gather:
             return ::MPI_Igatherv(from.data, objects_of(from), type_, into.data, of_counts,

@@ -4,6 +4,7 @@
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
+#include <coppice/mpi/call.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/share.hpp>
@@ -13,7 +14,9 @@
 #include <coppice/token/block.hpp>
 #include <coppice/token/use_await.hpp>
 
+#include <mpi.h>
 #include <array>
+#include <cstddef>
 #include <exception>
 #include <memory>
 #include <new>
@@ -24,31 +27,39 @@ namespace coppice::mpi::internal {
 
 namespace {
 
-constexpr int request_tag = 0;
-constexpr std::size_t last_possible_number = 32767;  // every implementation has so many tags
-
-struct request_header {
-    std::uint32_t function;
-    std::int32_t number;  // of the call, which is the tag of the reply
-};
+// Tags are twice the number of the call, and one more for a reply. Every implementation has 32767.
+constexpr std::size_t last_possible_number = 16383;
+constexpr int request_tag(int number) noexcept {
+    return 2 * number;
+}
+constexpr int reply_tag(int number) noexcept {
+    return 2 * number + 1;
+}
+constexpr bool is_reply(int tag) noexcept {
+    return tag % 2 != 0;
+}
+constexpr int number_of_call(int tag) noexcept {
+    return tag / 2;
+}
 
 // What a reply begins with. The result follows, or the category and the code, or the text.
 enum class reply : std::uint32_t { value, code, text };
 enum class known_category : std::uint32_t { generic, system, mpi, none };
-
-// A reply that needs no other memory.
-struct reply_of_code {
-    reply_of_code(known_category c, int v) noexcept : category(c), value(v) {}
-    reply kind = reply::code;
-    known_category category;
-    std::int32_t value;
-};
 
 known_category number_of(const std::error_category& c) noexcept {
     if (c == std::generic_category()) return known_category::generic;
     if (c == std::system_category()) return known_category::system;
     return c == mpi_category() ? known_category::mpi : known_category::none;
 }
+
+// A reply that needs no other memory.
+struct reply_of_code {
+    explicit reply_of_code(std::error_code e) noexcept
+        : category(number_of(e.category())), value(e.value()) {}
+    reply kind = reply::code;
+    known_category category;
+    std::int32_t value;
+};
 
 const std::error_category& category_of(known_category c) noexcept {
     if (c == known_category::generic) return std::generic_category();
@@ -66,10 +77,10 @@ bytes reply_of(const std::exception_ptr& failure) {
     try {
         std::rethrow_exception(failure);
     } catch (const std::system_error& e) {
-        const known_category category = number_of(e.code().category());
-        if (category == known_category::none || !e.code()) return reply_of_text(e.what());
+        const reply_of_code known(e.code());
+        if (known.category == known_category::none || !e.code()) return reply_of_text(e.what());
         bytes made;
-        write(made, reply_of_code(category, e.code().value()));
+        write(made, known);
         return made;
     } catch (const std::bad_alloc&) {
         throw;
@@ -106,6 +117,46 @@ bool is_of_size(std::error_code error) noexcept {
            error == errc::no_resources;
 }
 
+// Receives what is thrown away. Nothing reads it.
+constexpr std::size_t piece_bytes = 4096;
+alignas(64) std::byte thrown_away[piece_bytes];
+
+// Receives a message of any size, all pieces into the same memory. A receive with too little memory
+// would drop the rest too, but Open MPI 4.1 then writes beyond the memory if it reads the message
+// from the other process's memory.
+int receive_nowhere(MPI_Comm over, const envelope& e, MPI_Request* made) noexcept {
+    const int pieces = static_cast<int>((e.count + piece_bytes - 1) / piece_bytes);
+    MPI_Datatype piece = MPI_DATATYPE_NULL, again = MPI_DATATYPE_NULL;
+    int code = ::MPI_Type_contiguous(piece_bytes, MPI_BYTE, &piece);
+    if (code != MPI_SUCCESS) return code;
+    code = ::MPI_Type_create_resized(piece, 0, 0, &again);
+    if (code == MPI_SUCCESS) {
+        code = ::MPI_Type_commit(&again);
+        if (code == MPI_SUCCESS)
+            code = ::MPI_Irecv(thrown_away, pieces, again, e.source, e.tag, over, made);
+        ::MPI_Type_free(&again);  // MPI keeps it until the receive has ended
+    }
+    ::MPI_Type_free(&piece);
+    return code;
+}
+
+// Return senders of what a listener does without memory of ours. Its process would hold the others
+// if it could not.
+auto drop(const communicator& over, const envelope& e, std::error_code& error) noexcept {
+    const MPI_Comm handle = over.native_handle();
+    return mpi::call(
+        over, [handle, e](MPI_Request* made) noexcept { return receive_nowhere(handle, e, made); },
+        use_await[error]);
+}
+auto send_code(const communicator& over, const reply_of_code& code, address caller) noexcept {
+    call_arguments a(over, kind::send);
+    a.from = memory_of(std::span<const reply_of_code>(&code, 1));
+    a.to_rank = caller.rank;
+    a.to_tag = caller.tag;
+    a.holds_others = true;
+    return initiate<named_request<kind::send>>(a, use_await);
+}
+
 }  // namespace
 
 // The number of a call. At the end of the call it is free, unless the reply is still to come.
@@ -128,8 +179,8 @@ private:
 };
 
 remote_service::remote_service(const communicator& over, std::span<const function> table)
-    : own_(over.duplicate()), table_(table) {
-    execution::spawn(listen(), listeners_.get_token(), end_service(own_));
+    : table_(table), own_(over.duplicate()) {
+    service_.start(own_, listeners_.get_token());
 }
 
 // Between the barriers the listener still takes the large replies to calls that were stopped, which
@@ -156,7 +207,7 @@ int remote_service::add_call(const reply_place& place) {
     const std::size_t next = calls_.size();
     if (next > last_possible_number)
         throw std::system_error(make_error_code(errc::no_resources),
-                                "mpi::remote: more than 32767 calls wait for a reply");
+                                "mpi::remote: more than 16383 calls wait for a reply");
     if (free_numbers_.capacity() < next) free_numbers_.reserve(2 * next);
     calls_.push_back(place);
     return static_cast<int>(next);
@@ -171,7 +222,7 @@ remote_service::reply_place remote_service::remove_call(int number) noexcept {
 // Called after the receive of a reply. If it has failed, the message stays, and the next probe
 // finds it: the number is not free.
 void remote_service::free_number(int number, std::error_code received) noexcept {
-    if (received && received != errc::truncated) return;
+    if (received) return;
     const std::scoped_lock lock(mutex_);
     free_numbers_.push_back(number);
 }
@@ -202,12 +253,11 @@ task<bytes> remote_service::call(int rank, std::uint32_t index, bytes arguments)
     if (rank < 0 || rank >= own_.size())
         throw std::system_error(make_error_code(errc::invalid_rank), "mpi::remote");
     numbered_call own(*this);
-    const request_header header{index, own.number()};
-    const auto first = std::as_bytes(std::span<const request_header, 1>(&header, 1));
+    const auto first = std::as_bytes(std::span<const std::uint32_t, 1>(&index, 1));
     arguments.insert(arguments.begin(), first.begin(), first.end());
     std::error_code error;
     own.set_sent(true);  // before, since the task's scheduler may end during the send
-    co_await send(own_, arguments, {rank, request_tag}, use_await[error]);
+    co_await send(own_, arguments, {rank, request_tag(own.number())}, use_await[error]);
     own.set_sent(!error);
     if (!error) error = co_await own.reply().has_come.receive();
     if (error) throw std::system_error(error, "mpi::remote");
@@ -220,9 +270,9 @@ task<bytes> remote_service::call(int rank, std::uint32_t index, bytes arguments)
 }
 
 // If the listener ends with an error, no reply comes any longer.
-task<> remote_service::listen() {
+task<> remote_service::listen(task<> serving) {
     try {
-        co_await serve();
+        co_await std::move(serving);
     } catch (const std::system_error& e) {
         end_calls(e.code());
         throw;
@@ -237,26 +287,66 @@ task<> remote_service::listen() {
 task<> remote_service::serve() {
     while (true) {
         const envelope e = co_await probe<std::byte>(own_, {any_source, any_tag});
-        if (e.tag == request_tag) {
-            execution::spawn(take_request(e, bytes(e.count)), listeners_.get_token(),
-                             end_service(own_));
+        const int number = number_of_call(e.tag);
+        reply_place place;
+        if (is_reply(e.tag)) {
+            place = remove_call(number);
+            if (begin_reply(e, place)) continue;
+        } else if (!std::exchange(refuses_next_, false) && begin_request(e)) {
             continue;
         }
-        const reply_place place = remove_call(e.tag);
-        if (begin_reply(e, place)) continue;
-        std::array<std::byte, 1> dropped;
         std::error_code error;
-        co_await receive(own_, dropped, {e.source, e.tag}, use_await[error]);
-        free_number(e.tag, error);
-        if (place) place->has_come.send(std::make_error_code(std::errc::not_enough_memory));
+        co_await drop(own_, e, error);
+        const std::error_code missing = std::make_error_code(std::errc::not_enough_memory);
+        if (is_reply(e.tag)) {
+            free_number(number, error);
+            if (place) place->has_come.send(missing);
+        } else if (!error) {
+            const reply_of_code instead(missing);
+            co_await send_code(own_, instead, {e.source, reply_tag(number)});
+        }
     }
 }
 
+// Returns false if there is no memory for the request.
+bool remote_service::begin_request(envelope e) noexcept {
+    try {
+        execution::spawn(take_request(e, bytes(e.count)), listeners_.get_token(),
+                         end_service(own_));
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
+    }
+}
+
+// If there is no memory for the copy that a watch for failures needs, MPI still has the request,
+// and the next probe finds it again. The listener refuses the next request that it finds, so it
+// does not try forever.
 task<> remote_service::take_request(envelope e, bytes message) {
-    co_await receive(own_, message, {e.source, e.tag});
-    execution::spawn(
-        execution::starts_on(default_pool().get_scheduler(), handle(e.source, std::move(message))),
-        handlers_.get_token(), end_service(own_));
+    std::error_code error;
+    co_await receive(own_, message, {e.source, e.tag}, use_await[error]);
+    if (error == std::errc::not_enough_memory) {
+        refuses_next_ = true;
+        co_return;
+    }
+    if (error) throw std::system_error(error, "mpi::remote");
+    const address caller{e.source, reply_tag(number_of_call(e.tag))};
+    const reply_of_code instead(begin_handling(caller, std::move(message)));
+    if (instead.value != 0) co_await send_code(own_, instead, caller);
+}
+
+// Returns why there is no worker for the request, if there is none.
+std::error_code remote_service::begin_handling(address caller, bytes message) noexcept {
+    try {
+        execution::spawn(execution::starts_on(default_pool().get_scheduler(),
+                                              handle(caller, std::move(message))),
+                         handlers_.get_token(), end_service(own_));
+        return {};
+    } catch (const std::system_error& e) {
+        return e.code();
+    } catch (const std::exception&) {
+        return std::make_error_code(std::errc::not_enough_memory);
+    }
 }
 
 // Returns false if there is no memory for the task.
@@ -269,33 +359,35 @@ bool remote_service::begin_reply(envelope e, const reply_place& place) noexcept 
     }
 }
 
-// MPI drops what is longer than the memory, so one byte takes a reply of any size.
+// Drops the reply to a call that has left, or for which there is no memory.
 task<> remote_service::take_reply(envelope e, reply_place place) {
-    std::array<std::byte, 1> dropped;
-    std::span<std::byte> into(dropped);
+    bool has_room = false;
     std::error_code error;
     try {
         if (place) place->answer.resize(e.count);
-        if (place) into = place->answer;
+        has_room = place != nullptr;
     } catch (const std::bad_alloc&) {
     }
-    co_await receive(own_, into, {e.source, e.tag}, use_await[error]);
-    free_number(e.tag, error);
+    if (has_room) {
+        co_await receive(own_, place->answer, {e.source, e.tag}, use_await[error]);
+    } else {
+        co_await drop(own_, e, error);
+    }
+    free_number(number_of_call(e.tag), error);
     if (!place) co_return;
-    if (into.data() == dropped.data()) error = std::make_error_code(std::errc::not_enough_memory);
+    if (!has_room) error = std::make_error_code(std::errc::not_enough_memory);
     place->has_come.send(error);
 }
 
 // The caller waits for a reply. If there is no memory for the right one, or it is too long for MPI,
 // it gets that error instead. If there is none for that either, the service ends.
-task<> remote_service::handle(int source, bytes message) {
+task<> remote_service::handle(address caller, bytes message) {
     std::span<const std::byte> from(message);
-    const request_header header = read<request_header>(from);
-    const address caller{source, header.number};
+    const std::uint32_t function = read<std::uint32_t>(from);
     std::error_code error;
     try {
-        const bytes answer = header.function < table_.size()
-                                 ? result_or_failure(table_[header.function], from)
+        const bytes answer = function < table_.size()
+                                 ? result_or_failure(table_[function], from)
                                  : reply_of_text(
                                        "mpi::remote: no such function; all processes must "
                                        "name the same functions");
@@ -304,8 +396,8 @@ task<> remote_service::handle(int source, bytes message) {
         error = std::make_error_code(std::errc::not_enough_memory);
     }
     if (!is_of_size(error)) co_return;
-    const std::array<reply_of_code, 1> instead{{{number_of(error.category()), error.value()}}};
-    co_await send(own_, instead, caller);
+    const reply_of_code instead(error);
+    co_await send_code(own_, instead, caller);
 }
 
 }  // namespace coppice::mpi::internal

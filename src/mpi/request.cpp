@@ -41,7 +41,7 @@ bool request::launch() noexcept {
         return true;
     }
     if (!engine_->reserve()) {
-        fail(std::make_error_code(std::errc::not_enough_memory));
+        end_without_memory();
         return true;
     }
     if (try_start()) return true;
@@ -119,6 +119,11 @@ void request::end_canceled() noexcept {
     fail(std::make_error_code(std::errc::operation_canceled));
 }
 
+void request::end_without_memory() noexcept {
+    if (holds_others_) static_cast<void>(engine_->report_failure());
+    fail(std::make_error_code(std::errc::not_enough_memory));
+}
+
 // A process of the job has failed, and this request may wait for it.
 void request::give_up() noexcept {
     waiting_ = 0;
@@ -127,9 +132,9 @@ void request::give_up() noexcept {
 }
 
 void* request::lend(std::size_t size) noexcept {
-    void* const taken = engine_->lent().take(offsetof(lent_block, memory) + size);
+    void* const taken = engine_->lent().take(offsetof(lent_block, memory) + size, holds_others_);
     if (taken == nullptr) {
-        fail(std::make_error_code(std::errc::not_enough_memory));
+        end_without_memory();
         return nullptr;
     }
     lent_ = ::new (taken) lent_block{lent_, {}};
@@ -153,7 +158,8 @@ bool request::lend_space(memory& m) noexcept {
 void request::ended() noexcept {
     if (!error_ && continues()) {
         if (!engine_->reserve()) {
-            fail(std::make_error_code(std::errc::not_enough_memory));
+            hold_others(true);
+            end_without_memory();
         } else if (!try_start()) {
             if (is_polled_) engine_->add_polled(*this);
             return;

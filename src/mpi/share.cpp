@@ -2,6 +2,7 @@
 #include <coppice/mpi/internal/share.hpp>
 
 #include <coppice/mpi/error.hpp>
+#include <coppice/mpi/internal/service.hpp>
 
 namespace coppice::mpi::internal {
 

@@ -1,13 +1,11 @@
 // The stop that reaches all processes of a communicator.
 #include <coppice/mpi/stop_source.hpp>
 
-#include <coppice/exec/spawn.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/write_env.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/error.hpp>
-#include <coppice/mpi/internal/share.hpp>
 #include <coppice/mpi/message.hpp>
 #include <coppice/token/use_await.hpp>
 
@@ -26,12 +24,12 @@ void throw_unless_failed(std::error_code error) {
 }  // namespace
 
 stop_source::stop_source(const communicator& over) : own_(over.duplicate()) {
-    execution::spawn(serve(), service_.get_token(), internal::end_service(own_));
+    service_.start(own_, scope_.get_token());
 }
 
 stop_source::~stop_source() {
     interrupt_.request_stop();
-    this_thread::sync_wait(service_.join());
+    this_thread::sync_wait(scope_.join());
 }
 
 bool stop_source::request_stop() noexcept {
@@ -43,10 +41,9 @@ bool stop_source::request_stop() noexcept {
 
 // Continues on the environment's thread, since its environment names no scheduler. Goes on
 // listening while it sends: a send may wait for its receive. What a stop needs is allocated before.
-task<> stop_source::serve() {
-    auto end = execution::when_all(tell_and_agree(), listen(all_heard_.get_token()));
-    co_await listen(interrupt_.get_token());
-    co_await std::move(end);
+task<> stop_source::serve(task<> until_interrupted, task<> tells, task<> until_all_heard) {
+    co_await std::move(until_interrupted);
+    co_await execution::when_all(std::move(tells), std::move(until_all_heard));
 }
 
 task<> stop_source::listen(inplace_stop_token end) {

@@ -4,7 +4,6 @@
 #include <coppice/base/internal/check.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/read_env.hpp>
-#include <coppice/exec/spawn.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/write_env.hpp>
@@ -35,18 +34,24 @@ std::size_t most_bytes_of(std::size_t item_size) noexcept {
     return std::max<std::size_t>(items_max / item_size, 1) * item_size;
 }
 
+bytes empty_with_room(std::size_t size) {
+    bytes made;
+    made.reserve(size);
+    return made;
+}
+
 }  // namespace
 
 work_service::work_service(const communicator& over, std::size_t item_size)
-    : own_(over.duplicate()),
-      item_size_(item_size),
+    : item_size_(item_size),
       share_max_(most_bytes_of(item_size)),
-      is_shared_(own_.size() > 1),
       reply_(share_max_),
       got_(share_max_),
+      offered_(empty_with_room(share_max_)),
+      own_(over.duplicate()),
+      is_shared_(own_.size() > 1),
       random_(0x9e3779b97f4a7c15U * (static_cast<std::uint64_t>(own_.rank()) + 1)) {
-    make_room(0);
-    execution::spawn(serve(), listeners_.get_token(), end_service(own_));
+    service_.start(own_, listeners_.get_token());
 }
 
 // After the barrier no process asks: each has its replies, and has heard of every end. It fails if
@@ -223,12 +228,15 @@ void work_service::judge_wave() {
 
 task<> work_service::run(work& w) {
     std::exception_ptr failure;
+    has_agreed_ = false;
     try {
         co_await run_to_end(w);
         co_return;
     } catch (...) {
         failure = std::current_exception();
     }
+    // Otherwise the others would wait for this process.
+    if (!has_agreed_) static_cast<void>(communicator_access::owner(own_).report_failure());
     while (has_open_wave()) co_await pause();  // it would write here
     std::rethrow_exception(failure);
 }
@@ -272,6 +280,7 @@ task<> work_service::finish(std::exception_ptr failure, bool is_stopped) {
         if (has_failed()) throw std::system_error(errc::process_failed, "mpi::work_sharing");
         co_await pause();
     }
+    has_agreed_ = true;
     throw_if_failed(failure, ends[0] != 0);
     if (ends[1] != 0) co_await execution::just_stopped();
 }

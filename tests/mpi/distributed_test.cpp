@@ -4,7 +4,6 @@
 #include <coppice/mpi/bulk.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/error.hpp>
-#include <coppice/mpi/objects.hpp>
 #include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/window.hpp>
 #include <coppice/task.hpp>
@@ -12,23 +11,17 @@
 
 #include <gtest/gtest.h>
 
-#include <allocations.hpp>
-
 #include "job.hpp"
 
 #include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdint>
-#include <exception>
-#include <functional>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <system_error>
-#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -154,63 +147,6 @@ TEST(mpi_bulk, an_exception_at_one_rank_is_an_error_at_every_rank) {
     } catch (const std::system_error& e) {
         EXPECT_EQ(e.code(), mpi::errc::failed_elsewhere) << e.what();
     }
-}
-
-// Runs make() at all ranks, again and again: each time the next allocation at rank 1 fails. A call
-// that throws has started nothing, and is made again.
-template <class Make>
-void fails_alike_without_memory(Make make) {
-    std::array<int, 3> sums{0, 1, 0};  // failed, an allocation has failed, cannot be tested
-    for (std::size_t n = 1; sums[1] != 0 && sums[2] == 0; ++n) {
-        std::array<int, 3> mine{};
-        if (world().rank() == 1) mine[2] = coppice::test::fail_allocation(n) ? 0 : 1;
-        std::thread([&] {  // allocations of the thread that asks do not fail
-            for (bool has_started = false; !has_started;) {
-                try {
-                    auto sender = make();
-                    has_started = true;
-                    wait_for(std::move(sender));
-                } catch (const std::exception&) {
-                    mine[0] = has_started ? 1 : 0;
-                }
-            }
-        })
-            .join();
-        if (world().rank() == 1) mine[1] = coppice::test::allocation_has_failed() ? 1 : 0;
-        mpi::all_reduce(world(), mine, sums, mpi::reduction::sum, block);
-        EXPECT_TRUE(sums[0] == 0 || sums[0] == world().size()) << n << ": " << sums[0];
-    }
-    if (sums[2] != 0) GTEST_SKIP() << "a sanitizer owns operator new";
-}
-
-TEST(mpi_memory, a_rank_without_memory_is_an_error_of_bulk_at_every_rank) {
-    fails_alike_without_memory([] { return mpi::bulk(world(), 1000, [](std::size_t) {}); });
-}
-
-TEST(mpi_memory, a_rank_without_memory_is_an_error_of_map_reduce_at_every_rank) {
-    fails_alike_without_memory([] {
-        return mpi::map_reduce(
-            world(), 1000, 0, [](std::size_t i) { return static_cast<int>(i); }, std::plus<int>());
-    });
-}
-
-TEST(mpi_memory, a_rank_without_memory_is_an_error_of_sort_at_every_rank) {
-    std::vector<int> numbers(300);
-    std::iota(numbers.rbegin(), numbers.rend(), world().rank());
-    fails_alike_without_memory([&numbers] { return mpi::sort(world(), numbers); });
-}
-
-TEST(mpi_memory, a_rank_without_memory_is_an_error_of_collectives_of_objects_at_every_rank) {
-    const std::string long_text(1000, 'a');
-    std::string mine = long_text;
-    std::vector<std::string> all(job_size(), long_text);
-    fails_alike_without_memory([&] { return mpi::broadcast_object(world(), mine, 0); });
-    fails_alike_without_memory([&] { return mpi::broadcast_object(world(), mine, 1); });
-    fails_alike_without_memory([&] { return mpi::gather_objects(world(), mine, all, 1); });
-    fails_alike_without_memory([&] { return mpi::all_gather_objects(world(), mine, all); });
-    fails_alike_without_memory([&] { return mpi::scatter_objects(world(), all, mine, 1); });
-    EXPECT_EQ(mine, long_text);
-    EXPECT_EQ(all, std::vector<std::string>(job_size(), long_text));
 }
 
 TEST(mpi_map_reduce, a_combination_that_throws_at_one_rank_only_is_an_error_at_every_rank) {

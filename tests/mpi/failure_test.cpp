@@ -7,33 +7,38 @@
 #include <coppice/mpi/environment.hpp>
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/message.hpp>
-#include <coppice/mpi/remote.hpp>
-#include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/stop_source.hpp>
-#include <coppice/mpi/varying.hpp>
 #include <coppice/mpi/window.hpp>
-#include <coppice/mpi/work_sharing.hpp>
 #include <coppice/pool/default_pool.hpp>
 #include <coppice/token.hpp>
 
 #include <gtest/gtest.h>
+
+#include "doomed_operations.hpp"
+#include "failing_malloc.hpp"
 
 #include <signal.h>
 #include <unistd.h>
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
 
 namespace mpi = coppice::mpi;
 using coppice::block;
+using mpi_test::death;
+using mpi_test::deaths;
+using mpi_test::named_operation;
+using mpi_test::operation;
+using mpi_test::operations;
+using mpi_test::steps;
 using std::chrono::milliseconds;
 
 mpi::environment_options watched() {
@@ -48,207 +53,6 @@ mpi::environment_options patient() {
     options.failure_timeout = std::chrono::minutes(1);
     return options;
 }
-
-// How the victim dies: before its n-th operation, or by a thread at any moment.
-enum class death { before_the_first, before_the_second, before_the_fourth, at_any_moment, by_exit };
-
-[[noreturn]] void die() {
-    ::kill(::getpid(), SIGKILL);
-    std::abort();
-}
-
-// Every rank calls next() before each operation.
-class steps {
-public:
-    steps(const mpi::communicator& world, death how)
-        : is_victim_(world.rank() == world.size() - 1), how_(how) {}
-    void next() {
-        if (!is_victim_) return;
-        const int n = count_++;
-        if (how_ == death::before_the_first || (how_ == death::before_the_second && n == 1) ||
-            (how_ == death::before_the_fourth && n == 3))
-            die();
-        if (how_ == death::by_exit) ::_exit(0);
-        if (how_ == death::at_any_moment && n == 0)
-            std::thread([] {
-                for (int n = ::getpid() % 1000; n != 0; --n) std::this_thread::yield();
-                die();
-            }).detach();
-    }
-
-private:
-    bool is_victim_;
-    death how_;
-    int count_ = 0;
-};
-
-// Each repeats an operation until it fails.
-using operation = void (*)(const mpi::communicator& world, steps& s);
-
-void barriers(const mpi::communicator& world, steps& s) {
-    while (true) {
-        s.next();
-        mpi::barrier(world, block);
-    }
-}
-
-void broadcasts(const mpi::communicator& world, steps& s) {
-    std::vector<double> data(1 << 16);
-    while (true) {
-        s.next();
-        mpi::broadcast(world, data, world.size() - 1, block);
-    }
-}
-
-void all_reduces(const mpi::communicator& world, steps& s) {
-    while (true) {
-        std::vector<double> data(1 << 16, 1);  // freed after the failure
-        s.next();
-        mpi::all_reduce(world, data, data, mpi::reduction::sum, block);
-        if (data.front() != world.size()) throw std::logic_error("the sum is wrong");
-    }
-}
-
-void all_to_alls(const mpi::communicator& world, steps& s) {
-    const std::size_t size = static_cast<std::size_t>(world.size());
-    while (true) {
-        const std::vector<int> from(size << 14, world.rank());
-        std::vector<int> into(size << 14);
-        s.next();
-        mpi::all_to_all(world, from, into, block);
-        if (into.back() != world.size() - 1) throw std::logic_error("a part is wrong");
-    }
-}
-
-void parts(const mpi::communicator& world, steps& s) {
-    const std::vector<int> mine(static_cast<std::size_t>(world.rank() + 1) << 12, world.rank());
-    while (true) {
-        mpi::parted<int> all;
-        s.next();
-        mpi::all_gather_v(world, mine, all, block);
-        if (all.part(world.size() - 1).back() != world.size() - 1)
-            throw std::logic_error("a part is wrong");
-    }
-}
-
-// A send of this size waits for its receiver.
-void large_messages(const mpi::communicator& world, steps& s) {
-    const int next = (world.rank() + 1) % world.size();
-    const int previous = (world.rank() + world.size() - 1) % world.size();
-    while (true) {
-        const std::vector<int> out(1 << 18, world.rank());
-        std::vector<int> in(1 << 18);
-        s.next();
-        mpi::send_receive(world, out, {next}, in, {previous}, block);
-        if (in.back() != previous) throw std::logic_error("the message is wrong");
-    }
-}
-
-// The others send to the victim, which receives nothing.
-void sends(const mpi::communicator& world, steps& s) {
-    const int victim = world.size() - 1;
-    std::vector<int> data(1 << 18);
-    for (int n = 0; n != 4; ++n) s.next();
-    if (world.rank() != victim) mpi::send(world, data, {victim}, block);
-    mpi::receive(world, data, {victim, 1}, block);
-}
-
-void probes(const mpi::communicator& world, steps& s) {
-    for (int n = 0; n != 4; ++n) s.next();
-    mpi::probe<int>(world, {mpi::any_source, mpi::any_tag}, block);
-    std::vector<int> data;
-    mpi::receive_all(world, data, {mpi::any_source}, block);
-}
-
-// A flush holds the environment's thread until the other process answers.
-void fences(const mpi::communicator& world, steps& s) {
-    mpi::window<int> window(world, 1 << 12);
-    const std::vector<int> data(1 << 12, world.rank());
-    std::vector<int> before(1 << 12);
-    const int next = (world.rank() + 1) % world.size();
-    while (true) {
-        s.next();
-        mpi::put(window, data, next, 0, block);
-        mpi::accumulate(window, data, next, 0, mpi::reduction::sum, block);
-        mpi::fetch_accumulate(window, data, before, next, 0, mpi::reduction::sum, block);
-        mpi::flush(window, next, block);
-        mpi::fence(window, block);
-    }
-}
-
-int add_one(int i) {
-    return i + 1;
-}
-
-void remote_calls(const mpi::communicator& world, steps& s) {
-    mpi::remote_functions<&add_one> calls(world);
-    while (true) {
-        s.next();
-        const auto got = coppice::this_thread::sync_wait(
-            mpi::remote<&add_one>(calls, (world.rank() + 1) % world.size(), 1));
-        if (std::get<0>(got.value()) != 2) throw std::logic_error("the result is wrong");
-    }
-}
-
-void shared_work(const mpi::communicator& world, steps& s) {
-    mpi::work_sharing<int> work(world);
-    while (true) {
-        if (world.rank() == 0) work.add(12);
-        s.next();
-        coppice::this_thread::sync_wait(work.run([&s](int depth, mpi::work_found<int>& found) {
-            s.next();
-            for (int i = 0; depth != 0 && i != 2; ++i) found.add(depth - 1);
-        }));
-    }
-}
-
-// No process runs out of items, so the worker must look for the failure itself.
-void endless_work(const mpi::communicator& world, steps& s) {
-    mpi::work_sharing<int> work(world);
-    work.add(1);
-    coppice::this_thread::sync_wait(work.run([&s](int item, mpi::work_found<int>& found) {
-        s.next();
-        found.add(item);
-    }));
-}
-
-void sorts(const mpi::communicator& world, steps& s) {
-    while (true) {
-        std::vector<int> numbers(1 << 12, -world.rank());
-        s.next();
-        coppice::this_thread::sync_wait(mpi::sort(world, numbers));
-        coppice::this_thread::sync_wait(
-            mpi::map_reduce(world, 100, 0, [](std::size_t) { return 1; }, std::plus<>()));
-    }
-}
-
-// The environment's thread waits in MPI for the victim.
-void duplicates(const mpi::communicator& world, steps& s) {
-    while (true) {
-        s.next();
-        const mpi::communicator made = world.duplicate();
-    }
-}
-
-struct named_operation {
-    const char* name;
-    operation run;
-};
-constexpr named_operation operations[] = {{"barriers", &barriers},
-                                          {"broadcasts", &broadcasts},
-                                          {"all_reduces", &all_reduces},
-                                          {"all_to_alls", &all_to_alls},
-                                          {"parts", &parts},
-                                          {"large_messages", &large_messages},
-                                          {"sends", &sends},
-                                          {"probes", &probes},
-                                          {"fences", &fences},
-                                          {"remote_calls", &remote_calls},
-                                          {"shared_work", &shared_work},
-                                          {"endless_work", &endless_work},
-                                          {"sorts", &sorts},
-                                          {"duplicates", &duplicates}};
-constexpr const char* deaths[] = {"first", "second", "fourth", "any", "exit"};
 
 std::error_code error_of(operation run, const mpi::communicator& world, steps& s) {
     try {
@@ -317,6 +121,53 @@ TEST(mpi_survivors_of_the_end, the_death_of_a_process_stops_the_tokens_of_the_ot
     EXPECT_FALSE(never.has_value());
     while (environment.failed_rank() < 0) std::this_thread::yield();  // MPI may tell it first
     EXPECT_FALSE(stop.request_stop());
+}
+
+// MPI may tell of the death first. MPI itself would wait for the dead process in ~environment().
+TEST(mpi_survivors_without_a_watch, a_timeout_ends_what_waits_for_a_message_of_a_dead_process) {
+    mpi::environment environment;
+    const mpi::communicator& world = environment.world();
+    const int victim = world.size() - 1;
+    mpi::barrier(world, block);
+    steps s(world, death::before_the_first);
+    s.next();
+    std::array<int, 1> in{};
+    std::vector<int> any;
+    const auto ends = [](auto operation) {
+        try {
+            coppice::this_thread::sync_wait(
+                std::move(operation) |
+                coppice::execution::then([](mpi::envelope) { ADD_FAILURE() << "a message"; }) |
+                coppice::execution::timeout(milliseconds(20)));
+        } catch (const std::system_error&) {
+        }
+    };
+    ends(mpi::receive(world, in, {victim}));
+    ends(mpi::receive_all(world, any, {victim}));
+    ends(mpi::probe<int>(world, {mpi::any_source}));
+    if (!HasFailure()) std::puts("survived");
+    std::fflush(stdout);
+    ::_exit(0);
+}
+
+// A block that all contribute and one process cannot copy.
+struct large {
+    std::array<int, 4096> numbers;
+};
+
+// The others wait for the contribution, which does not come.
+TEST(mpi_all_survive, a_process_without_memory_for_a_step_of_an_algorithm_fails_at_all) {
+    mpi::environment environment(watched());
+    const mpi::communicator& world = environment.world();
+    auto sum = mpi::map_reduce(
+        world, 100, large{}, [](std::size_t) { return large{}; },
+        [](const large& a, const large&) { return a; });
+    mpi::barrier(world, block);
+    if (world.rank() == 0) mpi_test::fail_large_block(1);
+    EXPECT_THROW(coppice::this_thread::sync_wait(std::move(sum)), std::system_error);
+    mpi_test::large_block_has_failed();
+    while (environment.failed_rank() < 0) std::this_thread::yield();
+    expect_failed(environment);
 }
 
 // All ranks survive: the victim gets the error when it goes on.

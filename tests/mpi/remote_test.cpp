@@ -27,6 +27,7 @@
 namespace {
 
 coppice::internal::atomic<bool> refuses_large_sends{false};
+coppice::internal::atomic<int> failing_receives{0};  // of one byte or more, with an odd tag
 coppice::internal::atomic<int> probes{0};
 coppice::internal::atomic<int> tests{0};  // one in a turn of the environment that waits
 
@@ -34,13 +35,21 @@ coppice::internal::atomic<int> tests{0};  // one in a turn of the environment th
 
 extern "C" {
 
-// These stand before MPI's own. This one fails on demand as if MPI had no memory for a large
-// message, and the others count.
+// These stand before MPI's own. The first two fail on demand as if MPI had no memory for a large
+// message or for the receive of a reply, and the others count.
 int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
               MPI_Request* made) {
     if (count > 100'000 && refuses_large_sends.load(coppice::internal::relaxed))
         return MPI_ERR_NO_MEM;
     return PMPI_Isend(from, count, type, to, tag, over, made);
+}
+int MPI_Irecv(void* into, int count, MPI_Datatype type, int from, int tag, MPI_Comm over,
+              MPI_Request* made) {
+    if (type == MPI_BYTE && tag % 2 == 1 && failing_receives.load(coppice::internal::relaxed) > 0) {
+        failing_receives.fetch_sub(1, coppice::internal::relaxed);
+        return MPI_ERR_NO_MEM;
+    }
+    return PMPI_Irecv(into, count, type, from, tag, over, made);
 }
 int MPI_Iprobe(int from, int tag, MPI_Comm over, int* found, MPI_Status* status) {
     probes.fetch_add(1, coppice::internal::relaxed);
@@ -280,6 +289,34 @@ TEST(mpi_remote, calls_that_wait_do_not_make_a_turn_of_the_environment_longer) {
         co_await mpi::send(world(), out, {next_rank(), 30});
     }));
     EXPECT_LT(probed, 30 * turns);
+}
+
+// The reply stays until another receive takes it. Its number must be free once then: two calls with
+// one number would get one reply.
+TEST(mpi_remote, a_reply_that_mpi_cannot_receive_is_an_error_and_frees_its_number_once) {
+    functions calls(world());
+    for (int fails = 1; fails != 4; ++fails) {
+        mpi::barrier(world(), block);
+        if (world().rank() == 0) {
+            failing_receives.store(fails, coppice::internal::relaxed);
+            EXPECT_EQ(error_of(mpi::remote<&ping>(calls, 1)), mpi::errc::no_resources);
+            const auto one = [&calls](int i) {
+                return mpi::remote<&brightened>(calls, 1, pixel{static_cast<std::uint8_t>(i), 0, 0},
+                                                0);
+            };
+            while (failing_receives.load(coppice::internal::relaxed) != 0)
+                std::this_thread::yield();
+            for (int round = 0; round != 3; ++round) {
+                const auto got = wait_for(ex::when_all(one(1), one(2), one(3), one(4)));
+                ASSERT_TRUE(got.has_value());
+                EXPECT_EQ(std::get<0>(*got).red, 1);
+                EXPECT_EQ(std::get<1>(*got).red, 2);
+                EXPECT_EQ(std::get<2>(*got).red, 3);
+                EXPECT_EQ(std::get<3>(*got).red, 4);
+            }
+        }
+    }
+    mpi::barrier(world(), block);
 }
 
 }  // namespace

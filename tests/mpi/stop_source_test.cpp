@@ -4,6 +4,7 @@
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/message.hpp>
 #include <coppice/mpi/stop_source.hpp>
+#include <coppice/mpi/varying.hpp>
 #include <coppice/mpi/work_sharing.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/token.hpp>
@@ -14,9 +15,14 @@
 
 #include "job.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <memory>
+#include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -80,12 +86,42 @@ TEST(mpi_stop_source, without_a_request_no_token_is_stopped_and_the_source_ends)
     EXPECT_EQ(calls.load(coppice::internal::relaxed), 0);
 }
 
+// A callback that ends with its call, so that its source may end after that.
+class last_callback {
+public:
+    explicit last_callback(coppice::inplace_stop_token token) {
+        callback_.emplace(token, call{this});
+    }
+    bool was_called() const noexcept { return was_called_.load(coppice::internal::acquire); }
+    // Leaves a callback that was not called in its source, which is gone.
+    static void end(std::unique_ptr<last_callback> c) noexcept {
+        if (!c->was_called()) static_cast<void>(c.release());
+    }
+
+private:
+    struct call {
+        last_callback* of;
+        void operator()() const noexcept {
+            last_callback& self = *of;
+            self.callback_.reset();
+            self.was_called_.store(true, coppice::internal::release);
+        }
+    };
+    coppice::internal::atomic<bool> was_called_{false};
+    std::optional<coppice::inplace_stop_callback<call>> callback_;
+};
+
 TEST(mpi_stop_source, a_source_that_ends_at_once_still_gets_the_requests_of_others) {
     for (int round = 0; round != 50; ++round) {
-        mpi::stop_source stop(world());
-        if (world().rank() == round % world().size()) stop.request_stop();
+        std::unique_ptr<last_callback> heard;
+        {
+            mpi::stop_source stop(world());
+            heard = std::make_unique<last_callback>(stop.get_token());
+            if (world().rank() == round % world().size()) stop.request_stop();
+        }
+        EXPECT_TRUE(heard->was_called()) << round;
+        last_callback::end(std::move(heard));
     }
-    mpi::barrier(world(), block);
 }
 
 TEST(mpi_stop_source, stops_only_the_processes_of_its_communicator) {
@@ -104,7 +140,7 @@ TEST(mpi_stop_source, stops_only_the_processes_of_its_communicator) {
 TEST(mpi_stop_source, ends_work_that_would_never_end_by_itself) {
     mpi::stop_source stop(world());
     mpi::work_sharing<int> work(world());
-    work.add(1);
+    work.add(world().rank());
     const int last = world().size() - 1;
     EXPECT_TRUE(is_stopped_by(
         stop, work.run([&stop, last, n = 0](int item, mpi::work_found<int>& found) mutable {
@@ -112,6 +148,53 @@ TEST(mpi_stop_source, ends_work_that_would_never_end_by_itself) {
             if (world().rank() == last && ++n == 1000) stop.request_stop();
         })));
     EXPECT_TRUE(stop.stop_requested());
+    // Each item is still at one process.
+    const std::vector<int> here = work.take_all();
+    mpi::parted<int> left;
+    mpi::all_gather_v(world(), here, left, block);
+    std::vector<int> expected(mpi_test::job_size());
+    std::iota(expected.begin(), expected.end(), 0);
+    std::sort(left.objects.begin(), left.objects.end());
+    EXPECT_EQ(left.objects, expected);
+}
+
+// Each kind of operation that a stop ends is pending at each rank, twice.
+TEST(mpi_stop_source, operations_that_are_pending_at_all_ranks_end_as_stopped_and_lose_no_message) {
+    mpi::stop_source stop(world());
+    std::array<int, 1> first{}, second{};
+    std::vector<int> third, fourth;
+    coppice::internal::atomic<int> stopped{0};
+    const mpi::address from{mpi_test::previous_rank(), 41};
+    ex::counting_scope pending;
+    const auto begin = [&](auto operation) {
+        ex::spawn(std::move(operation) | ex::then([](const mpi::envelope&) {
+                      ADD_FAILURE() << "not stopped";
+                  }) | ex::upon_stopped([&stopped]() noexcept {
+                      stopped.fetch_add(1, coppice::internal::relaxed);
+                  }) | ex::write_env(ex::prop(coppice::get_stop_token, stop.get_token())),
+                  pending.get_token(), [](auto&&) { ADD_FAILURE() << "an error"; });
+    };
+    begin(mpi::receive(world(), first, from));
+    begin(mpi::receive(world(), second, from));
+    begin(mpi::receive_all(world(), third, from));
+    begin(mpi::receive_all(world(), fourth, from));
+    begin(mpi::probe<int>(world(), from));
+    begin(mpi::probe<int>(world(), {mpi::any_source, 41}));
+    mpi::barrier(world(), block);
+    if (world().rank() == world().size() - 1) {
+        EXPECT_TRUE(stop.request_stop());
+    }
+    wait_for(pending.join());
+    EXPECT_EQ(stopped.load(coppice::internal::relaxed), 6);
+    EXPECT_TRUE(stop.stop_requested());
+    mpi::barrier(world(), block);  // no rank sends before all have been stopped
+    const std::array<int, 1> out{world().rank()};
+    auto sent = mpi::send(world(), out, {mpi_test::next_rank(), 41}, coppice::use_future);
+    mpi::receive(world(), first, from, block);
+    sent.get();
+    EXPECT_EQ(first[0], mpi_test::previous_rank());
+    EXPECT_EQ(second[0], 0);
+    EXPECT_TRUE(third.empty() && fourth.empty());
 }
 
 TEST(mpi_stop_source, a_request_on_any_thread_allocates_nothing_at_its_rank) {

@@ -1,5 +1,6 @@
 // What the failure of a process does to the calls of MPI: on_survivors.sh runs each case as a job
-// of its own, in which all processes survive. The program's functions stand before those of MPI.
+// of its own, in which all processes survive. What the watch for failures does if it cannot begin.
+// The program's functions stand before those of MPI.
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/communicator.hpp>
@@ -12,11 +13,15 @@
 
 #include <gtest/gtest.h>
 
+#include <allocations.hpp>
+#include <sanitizers.hpp>
+
 #include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
 #include <array>
 #include <chrono>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -30,6 +35,8 @@ using coppice::internal::atomic;
 using coppice::internal::relaxed;
 using coppice::internal::release;
 
+atomic<bool> duplicates_fail{false};
+atomic<bool> memory_is_missing_after_duplicating{false};
 atomic<bool> calls_are_forbidden{false};
 atomic<int> forbidden_calls{0};  // that were made nevertheless
 
@@ -80,9 +87,12 @@ int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
 }
 int MPI_Comm_dup(MPI_Comm from, MPI_Comm* made) {
     see();
+    if (duplicates_fail.load(relaxed)) return MPI_ERR_NO_MEM;
     say_duplicating(inside);
     const int returned = PMPI_Comm_dup(from, made);
     say_duplicating(has_returned);
+    if (memory_is_missing_after_duplicating.load(relaxed))
+        std::thread([] { coppice::test::fail_allocation(1); }).join();
     return returned;
 }
 int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
@@ -252,6 +262,62 @@ TEST(mpi_all_survive, a_beat_that_cannot_be_received_is_a_failure_of_its_sender)
     if (world.rank() == 0) {
         EXPECT_EQ(environment.failed_rank(), world.size() - 1);
     }
+}
+
+void expect_that_no_watch_begins() {
+    try {
+        const mpi::environment environment(watched());
+        ADD_FAILURE() << "no error";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), mpi::errc::no_resources);
+        EXPECT_NE(std::string(e.what()).find("the watch for failures"), std::string::npos)
+            << e.what();
+    }
+}
+
+TEST(mpi_all_survive, a_watch_that_cannot_begin_is_an_error_and_leaves_no_mpi) {
+    duplicates_fail.store(true, relaxed);
+    expect_that_no_watch_begins();
+    int has_ended = 0;
+    ::MPI_Finalized(&has_ended);
+    EXPECT_EQ(has_ended, 1);
+    EXPECT_THROW(const mpi::environment again, std::system_error);
+}
+
+MPI_Errhandler handler_of_world() {
+    MPI_Errhandler found = MPI_ERRHANDLER_NULL;
+    ::MPI_Comm_get_errhandler(MPI_COMM_WORLD, &found);
+    return found;
+}
+void start_mpi() {
+    int level = 0;
+    ASSERT_EQ(::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), MPI_SUCCESS);
+}
+
+TEST(mpi_all_survive, a_watch_that_cannot_begin_leaves_the_programs_mpi_as_it_was) {
+    start_mpi();
+    duplicates_fail.store(true, relaxed);
+    expect_that_no_watch_begins();
+    duplicates_fail.store(false, relaxed);
+    EXPECT_EQ(handler_of_world(), MPI_ERRORS_ARE_FATAL);
+    {
+        const mpi::environment environment;
+        mpi::barrier(environment.world(), block);
+    }
+    EXPECT_EQ(handler_of_world(), MPI_ERRORS_ARE_FATAL);
+    ::MPI_Finalize();
+}
+
+TEST(mpi_all_survive, a_watch_that_has_no_memory_at_one_process_begins_at_none) {
+    if (coppice::test::sanitized) GTEST_SKIP() << "a sanitizer owns operator new";
+    start_mpi();
+    int rank = 0;
+    ::MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    memory_is_missing_after_duplicating.store(rank == 0, relaxed);
+    expect_that_no_watch_begins();
+    memory_is_missing_after_duplicating.store(false, relaxed);
+    EXPECT_TRUE(rank != 0 || coppice::test::allocation_has_failed());
+    ::MPI_Finalize();
 }
 
 }  // namespace

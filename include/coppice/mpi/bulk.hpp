@@ -55,7 +55,7 @@ task<T> run_map_reduce(const communicator& over, std::size_t n, T identity, Map 
         *result = parallel_reduce(mine.first, mine.last, *result, *mapping, *combining);
     });
     own.is_bad = failure != nullptr;
-    co_await all_gather(over, std::span<const contribution<T>>(&own, 1), all);
+    co_await take_part<kind::all_gather>(over, std::span<const contribution<T>>(&own, 1), all);
     bool is_bad = false;
     for (const contribution<T>& each : all) is_bad = is_bad || each.is_bad;
     throw_if_failed(failure, is_bad);

@@ -134,7 +134,8 @@ template <auto... Functions>
 class remote_functions : immovable {
 public:
     // Collective: every process names the same functions. Blocks: as communicator::duplicate().
-    // Errors: std::system_error, std::bad_alloc. Threads: any but the environment's own.
+    // Errors: std::system_error; std::bad_alloc, after which the process has started nothing, and
+    // may call it again, for which the others wait. Threads: any but the environment's own.
     explicit remote_functions(const communicator& over)
         : service_(over, internal::table_of<Functions...>) {}
     // Serves the others until all processes have come as far, and waits for the functions that run.
@@ -153,12 +154,12 @@ private:
 // some kilobytes are sent only when the other process takes them, and no stop ends that.
 //
 // Errors: std::system_error, if the function has thrown one of the categories generic, system, or
-// mpi, with a code that is not 0; with not_enough_memory, if it has thrown std::bad_alloc, or there
-// is no memory for its result; with value_too_large, if the arguments or the result have more than
-// 2^31 - 1 bytes; with invalid_rank, also for any_source and MPI_PROC_NULL; with no_resources, for
-// more than 32767 calls at once. remote_error for any other exception of the function. Cost:
-// allocations on both sides; a message each way, which a process that has long been idle finds up
-// to 1 ms late. How many calls wait makes none of them slower.
+// mpi, with a code that is not 0; with not_enough_memory, if it has thrown std::bad_alloc, or the
+// other process has no memory for the arguments or the result; with value_too_large, if the
+// arguments or the result have more than 2^31 - 1 bytes; with invalid_rank, also for any_source and
+// MPI_PROC_NULL; with no_resources, for more than 16383 calls at once. remote_error for any other
+// exception of the function. Cost: allocations on both sides; a message each way, which a process
+// that has long been idle finds up to 1 ms late. How many calls wait makes none of them slower.
 template <auto F, auto... Fs, class... Args>
     requires(internal::index_of<F, Fs...>() < sizeof...(Fs))
 auto remote(remote_functions<Fs...>& calls, int rank, const Args&... args) {

@@ -12,6 +12,7 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/scope.hpp>
 #include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/internal/service.hpp>
 #include <coppice/stop/inplace.hpp>
 #include <coppice/task/task.hpp>
 
@@ -28,8 +29,9 @@ namespace coppice::mpi {
 // requests it a message to each other one.
 class stop_source : immovable {
 public:
-    // Collective. Blocks: as communicator::duplicate(). Errors: std::system_error, std::bad_alloc.
-    // Threads: any but the environment's own.
+    // Collective. Blocks: as communicator::duplicate(). Errors: std::system_error; std::bad_alloc,
+    // after which the process has started nothing, and may make a source again, for which the
+    // others wait. Threads: any but the environment's own.
     explicit stop_source(const communicator& over);
     // Collective. Requests no stop. Blocks: until all processes have come as far, or one has
     // failed. Threads: as the constructor.
@@ -52,19 +54,21 @@ public:
     bool request_stop() noexcept;
 
 private:
-    task<> serve();
+    task<> serve(task<> until_interrupted, task<> tells, task<> until_all_heard);
     task<> listen(inplace_stop_token end);
     task<> tell_and_agree();
 
-    communicator own_;
     inplace_stop_source source_;           // of the program
     inplace_stop_source interrupt_;        // of this process's request, or its end
     inplace_stop_source all_heard_;        // nothing is on its way any longer
     internal::atomic<bool> asked_{false};  // a stop was requested here
-    execution::counting_scope service_;
     // Used by the service.
     int heard_ = 0;
     int expected_ = -1;  // the requests of other processes, once they have agreed
+    execution::counting_scope scope_;
+    internal::service service_{
+        serve(listen(interrupt_.get_token()), tell_and_agree(), listen(all_heard_.get_token()))};
+    communicator own_;
 };
 
 }  // namespace coppice::mpi

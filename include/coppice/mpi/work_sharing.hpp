@@ -116,7 +116,8 @@ template <transferable T>
 class work_sharing : immovable {
 public:
     // Makes an empty one. Collective. Blocks: as communicator::duplicate(). Errors:
-    // std::system_error, std::bad_alloc. Threads: any but the environment's own.
+    // std::system_error; std::bad_alloc, after which the process has started nothing, and may make
+    // it again, for which the others wait. Threads: any but the environment's own.
     explicit work_sharing(const communicator& over) : service_(over, sizeof(T)) {}
     // Collective and blocking, as the constructor. No run is on. Items that are left are dropped.
     ~work_sharing() = default;

@@ -33,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -52,8 +53,8 @@ class engine : immovable {
 public:
     // Starts the owner, and MPI. Blocks: until MPI is initialized. Errors: std::system_error if MPI
     // cannot be initialized, has ended, or is used by a program in a way that leaves no place for
-    // the owner.
-    // A failure timeout of zero: no watch.
+    // the owner; if the watch cannot begin at a process, at all. MPI is then as it was before, or
+    // has ended if this has started it. A failure timeout of zero: no watch.
     explicit engine(duration failure_timeout);
     // Ends what can be canceled, waits for the rest, and ends MPI, unless a process has failed.
     ~engine();
@@ -167,6 +168,8 @@ private:
         MPI_Errhandler of_world = MPI_ERRHANDLER_NULL;
         MPI_Errhandler of_self = MPI_ERRHANDLER_NULL;
     };
+    // A step of the start that may fail.
+    enum class start_step : std::uint8_t { none, find_mpi, start_mpi, check_level, begin_watch };
     static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the one below
     static constexpr std::int64_t doze_max = 1'000'000;
     static constexpr int doze_part = 8;       // of the time since something has ended
@@ -174,7 +177,9 @@ private:
     static constexpr int starts_max = 64;     // that complete in place, in one turn
 
     void serve() noexcept;
+    [[noreturn]] void throw_start_failure() const;
     bool initialize() noexcept;
+    bool start_mpi() noexcept;
     void work() noexcept;
     void make_current() noexcept;
     void serve_in_place() noexcept;
@@ -227,9 +232,9 @@ private:
     atomic<int> failed_rank_{-1};  // written by the watch
     // Written before the constructor returns.
     int level_ = 0;
-    int failure_ = 0;
-    bool is_ours_ = false;  // we initialized MPI, so we end it
-    bool has_mpi_ended_ = false;
+    start_step failed_step_ = start_step::none;
+    std::error_code failure_;  // of that step
+    bool is_ours_ = false;     // we initialized MPI, so we end it
     block_latch ready_;
     std::thread thread_;
 };

@@ -38,7 +38,8 @@ public:
     ~failure_watch();
 
     // These are called by the owner.
-    // Makes the communicator, and starts to watch. Collective. Returns what MPI has returned.
+    // Makes the communicator, and starts to watch. Collective: it fails at all processes if it
+    // fails at one. Returns what MPI has returned, here or at another process.
     int begin() noexcept;
     // Calls `f`, a call of MPI that may wait for another process. Does not return if the watch has
     // become the owner.

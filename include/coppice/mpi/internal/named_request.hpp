@@ -53,6 +53,7 @@ struct call_arguments {
     // Gives `container` the size of a message, for receive_all; false: no memory.
     bool (*resize)(void* container, std::size_t count, memory& into) noexcept = nullptr;
     void* container = nullptr;
+    bool holds_others = false;  // see request::hold_others()
     // Writes the result that MPI leaves out, once the call has completed.
     void (*fill)(const memory& into, reduction op) noexcept = nullptr;
 };
@@ -63,7 +64,9 @@ public:
 
 protected:
     call_request(const call_arguments& a, bool can_cancel) noexcept
-        : request(*a.owner, can_cancel), call_(a) {}
+        : request(*a.owner, can_cancel), call_(a) {
+        hold_others(a.holds_others);
+    }
     ~call_request() = default;
     const envelope& seen() const noexcept { return seen_; }
 

@@ -2,8 +2,8 @@
 #pragma once
 // If the receivers know the sizes, one call moves the parts. Otherwise there are three steps, each
 // a collective call: the processes tell each other the sizes, each makes room, and they agree
-// whether all have room. So an error at one process is an error at all, and none waits for parts
-// that never come.
+// whether all have room, also for the copies that a watch for failures needs. So an error at one
+// process is an error at all, and none waits for parts that never come.
 
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/element.hpp>
@@ -51,6 +51,11 @@ protected:
 
 private:
     enum class step : std::uint8_t { tell, agree, move };
+    // What MPI reads of a partition: its memory, or a copy.
+    struct arrays {
+        const int* counts = nullptr;
+        const int* offsets = nullptr;
+    };
 
     outcome start(handles& made) noexcept final;
     void keep(const MPI_Status&) noexcept final;
@@ -61,12 +66,14 @@ private:
     bool is_too_large() const noexcept;
     int make_type() noexcept;
     void ignore_unused() noexcept;
+    bool tells_all() const noexcept;
     bool lend_numbers() noexcept;
-    const int* lend_array(const partition& p, const int* numbers) noexcept;
-    const int* counts_of(const partition* p) noexcept;
-    const int* offsets_of(const partition* p) noexcept;
+    bool lend_parts() noexcept;
+    bool lend_arrays(const partition* p, arrays& lent) noexcept;
 
     parts_arguments call_;
+    arrays from_parts_;
+    arrays into_parts_;
     MPI_Datatype type_ = MPI_DATATYPE_NULL;
     bool type_is_made_ = false;  // and freed at the end
     step step_;

@@ -1,10 +1,11 @@
 // remote_service: carries the calls of remote.hpp to other processes, and serves theirs.
 #pragma once
-// A request is a message with tag 0: which function, the number of the call, and the arguments. The
-// reply is a message whose tag is that number. A service has a communicator of its own. One probe
-// looks for messages of all kinds, so what a turn costs does not depend on how many calls wait. The
-// listener begins to receive a message before it looks for the next one. A worker of the default
-// pool calls the function of a request, and sends the reply.
+// A request is a message of which function and the arguments. Its tag has the number of the call,
+// as that of the reply has. A service has a communicator of its own. One probe looks for messages
+// of all kinds, so what a turn costs does not depend on how many calls wait. The listener begins to
+// receive a message before it looks for the next one. A worker of the default pool calls the
+// function of a request, and sends the reply. If there is no memory for that, the listener drops
+// the request, and its reply is the error.
 //
 // A number is used again only after its reply has come. A call that was stopped has left the table,
 // and its late reply is dropped.
@@ -13,6 +14,7 @@
 #include <coppice/exec/scope.hpp>
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/bytes.hpp>
+#include <coppice/mpi/internal/service.hpp>
 #include <coppice/sync/oneshot.hpp>
 #include <coppice/task/task.hpp>
 
@@ -45,27 +47,31 @@ private:
     using reply_place = std::shared_ptr<awaited_reply>;
     class numbered_call;
 
-    task<> listen();
+    task<> listen(task<> serving);
     task<> serve();
+    bool begin_request(envelope e) noexcept;
     task<> take_request(envelope e, bytes message);
+    std::error_code begin_handling(address caller, bytes message) noexcept;
     bool begin_reply(envelope e, const reply_place& place) noexcept;
     task<> take_reply(envelope e, reply_place place);
-    task<> handle(int source, bytes message);
+    task<> handle(address caller, bytes message);
     int add_call(const reply_place& place);
     reply_place remove_call(int number) noexcept;
     void free_number(int number, std::error_code received) noexcept;
     void leave_call(int number, const reply_place& place, bool was_sent) noexcept;
     void end_calls(std::error_code error) noexcept;
 
-    communicator own_;
     std::span<const function> table_;
     execution::counting_scope handlers_;   // of calls by others
     execution::counting_scope listeners_;  // receive messages
-    std::mutex mutex_;                     // of the three below
+    bool refuses_next_ = false;  // used by the listeners: there is no memory for a request
+    std::mutex mutex_;           // of the three below
     // At the number of a call, from 1 on. Null: it is free, or the call has left.
     std::vector<reply_place> calls_{nullptr};
     std::vector<int> free_numbers_;  // has room for all
     std::error_code end_;            // why no reply will come
+    service service_{listen(serve())};
+    communicator own_;
 };
 
 }  // namespace coppice::mpi::internal

@@ -58,6 +58,10 @@ protected:
     void fail(std::error_code error) noexcept { error_ = error; }
     engine& owner() const noexcept { return *engine_; }
     bool uses_copies() const noexcept { return engine_->is_watched(); }
+    // Says whether other processes wait for what the request does next, and cannot be told that it
+    // fails. Then it takes spare memory. If there is none, the environment fails everywhere, unless
+    // it does not watch for failures.
+    void hold_others(bool does) noexcept { holds_others_ = does; }
     // Returns memory that is given back with the request; nullptr, with an error, if there is none.
     void* lend(std::size_t size) noexcept;
     // Makes `m` a copy, if the engine watches for failures. Returns false, with an error, if there
@@ -78,6 +82,7 @@ private:
     bool is_over() const noexcept { return waiting_ == 0 && !is_polled_; }
     void note(int which, const MPI_Status& status, int returned) noexcept;
     void end_canceled() noexcept;
+    void end_without_memory() noexcept;
     void ended() noexcept;
     void interrupt() noexcept;
     void give_up() noexcept;
@@ -98,6 +103,7 @@ private:
     bool stopped_ = false;      // by a stop or a deadline, not by the end of the environment
     bool interrupted_ = false;  // told to end
     bool is_canceled_ = false;
+    bool holds_others_ = false;
 };
 
 }  // namespace coppice::mpi::internal

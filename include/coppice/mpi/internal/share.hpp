@@ -50,6 +50,18 @@ auto on_default_pool(F f) noexcept(std::is_nothrow_move_constructible_v<F>) {
 // process has failed.
 void throw_if_failed(const std::exception_ptr& own, bool is_bad);
 
+// Returns a sender of a collective call in the middle of an algorithm. The other processes wait for
+// this one, so it takes spare memory.
+template <kind K, class From, class Into>
+auto take_part(const communicator& over, const From& from, const Into& into) noexcept {
+    call_arguments a(over, K);
+    a.op = reduction::maximum;
+    a.from = memory_of(span_of(from));
+    a.into = memory_of(span_of(into));
+    a.holds_others = true;
+    return initiate<named_request<K>>(a, use_await);
+}
+
 // Tells all processes whether one has failed. No part of it allocates, because a process that
 // cannot take part would hold the others.
 class agreement : immovable {
@@ -58,7 +70,7 @@ public:
         : own_(std::move(own)), failed_{own_ ? 1 : 0} {}
     // Completes when all processes have come as far.
     auto reach(const communicator& over) noexcept {
-        return all_reduce(over, failed_, failed_, reduction::maximum);
+        return take_part<kind::all_reduce>(over, failed_, failed_);
     }
     // Throws as throw_if_failed(), once it is reached.
     void check() const { throw_if_failed(own_, failed_[0] != 0); }
@@ -66,19 +78,6 @@ public:
 private:
     std::exception_ptr own_;
     std::array<int, 1> failed_;
-};
-
-// Handles the exception of a task that serves other processes. It makes the environment fail,
-// unless that has failed already, if it watches for failures. If not, it ends the process, because
-// the others would wait forever.
-class end_service {
-public:
-    explicit end_service(const communicator& over) noexcept
-        : owner_(&communicator_access::owner(over)) {}
-    void operator()(const std::exception_ptr& failure) const noexcept;
-
-private:
-    engine* owner_;
 };
 
 // The indices of [0, n) that a process works on.

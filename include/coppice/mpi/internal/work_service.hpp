@@ -21,6 +21,7 @@
 #include <coppice/exec/scope.hpp>
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/bytes.hpp>
+#include <coppice/mpi/internal/service.hpp>
 #include <coppice/task/task.hpp>
 
 #include <array>
@@ -141,10 +142,8 @@ private:
         count_offered();
     }
 
-    communicator own_;
     std::size_t item_size_;
     std::size_t share_max_;  // bytes of a message
-    bool is_shared_;         // there are other processes
     bytes reply_;            // written by the service
     bytes got_;              // written by the run
     execution::counting_scope listeners_;
@@ -169,11 +168,16 @@ private:
     bool wave_is_on_ = false;
     bool is_over_ = false;
     bool has_told_ = false;
-    int refusals_ = 0;        // one after the other
-    std::int64_t pause_ = 0;  // nanoseconds
-    std::uint64_t random_;
+    bool has_agreed_ = false;  // with the others about the end
+    int refusals_ = 0;         // one after the other
+    std::int64_t pause_ = 0;   // nanoseconds
     // `worked` is written by the worker, `taken` by the run, and `given` under the mutex.
     work_counts counts_{};
+
+    service service_{serve()};
+    communicator own_;
+    bool is_shared_;  // there are other processes
+    std::uint64_t random_;
 };
 
 }  // namespace coppice::mpi::internal
