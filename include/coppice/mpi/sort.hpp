@@ -83,12 +83,12 @@ void divide(std::span<T> objects, std::span<const splitter<T>> at, std::size_t o
     const T& object = at[first].object;
     while (first != 0 && !less(at[first - 1].object, object)) --first;
     while (last != at.size() && !less(object, at[last].object)) ++last;
-    const auto equal = parallel::partition(objects.begin(), objects.end(),
-                                           [&](const T& o) { return less(o, object); });
+    const auto equal = parallel::partition(
+        objects.begin(), objects.end(), [&less, &object](const T& o) { return less(o, object); });
     auto greater = equal;
     if (at[last - 1].before != 0)
-        greater =
-            parallel::partition(equal, objects.end(), [&](const T& o) { return !less(object, o); });
+        greater = parallel::partition(equal, objects.end(),
+                                      [&less, &object](const T& o) { return !less(object, o); });
     const auto less_count = static_cast<std::size_t>(equal - objects.begin());
     const auto equal_count = static_cast<std::size_t>(greater - equal);
     for (std::size_t n = first; n != last; ++n)
@@ -114,7 +114,9 @@ partition divide_by_samples(std::vector<T>& objects, std::vector<T>& samples, st
 template <class T, class Less>
 task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
     const auto size = static_cast<std::size_t>(over.size());
-    const auto sort_own = [&] { parallel::sort(objects.begin(), objects.end(), std::ref(less)); };
+    const auto sort_own = [&objects, &less] {
+        parallel::sort(objects.begin(), objects.end(), std::ref(less));
+    };
     if (size == 1) {
         throw_if_failed(co_await on_default_pool(sort_own), false);
         co_return;
@@ -124,17 +126,19 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
     parted<T> samples;
     parted<T> got;
     std::vector<T> own_samples;
-    agreement sampled(co_await on_default_pool([&] {
-        own_samples = samples_of<T>(objects, over, total[0]);
-        partition_access::resize(samples.parts, size);
-        partition_access::resize(got.parts, size);
-    }));
+    agreement sampled(
+        co_await on_default_pool([&objects, &over, &total, &samples, &got, &own_samples, size] {
+            own_samples = samples_of<T>(objects, over, total[0]);
+            partition_access::resize(samples.parts, size);
+            partition_access::resize(got.parts, size);
+        }));
     co_await sampled.reach(over);
     sampled.check();
     co_await all_gather_v(over, own_samples, samples);  // `samples.parts` has its size
     partition to;
-    agreement divided(co_await on_default_pool(
-        [&] { to = divide_by_samples(objects, samples.objects, size, less); }));
+    agreement divided(co_await on_default_pool([&objects, &samples, &less, &to, size] {
+        to = divide_by_samples(objects, samples.objects, size, less);
+    }));
     co_await divided.reach(over);
     divided.check();
     co_await all_to_all_v(over, objects, to, got);  // `got.parts` has its size
