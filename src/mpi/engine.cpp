@@ -204,7 +204,10 @@ void engine::work() noexcept {
 void engine::rest() noexcept {
     const bool has_slept = doze_ != 0;
     idle_turns_ += 1 + static_cast<int>(polled_.size() / 8);
-    if (idle_turns_ < (has_slept ? 1 : turns_of_span)) return;
+    if (idle_turns_ < (has_slept ? 1 : turns_of_span)) {
+        spin_hint();
+        return;
+    }
     idle_turns_ = 0;
     const std::int64_t now = count_of(monotonic_clock().now());
     if (idle_since_ == 0 || moves_data(now - span_began_, has_slept)) {
@@ -268,8 +271,11 @@ bool engine::turn() noexcept {
     } else if (earliest_ != time_point::max() && earliest_ <= monotonic_clock().now()) {
         expire();
     }
+    // The owner does not sleep before: it sleeps after a whole span in which nothing has started.
+    if (turns_to_listen_ != 0 && --turns_to_listen_ == 0)
+        for_each_request([](request& r) noexcept { r.listen(); });
     did = test() || did;
-    return look() || did;
+    return (!polled_.empty() && look()) || did;
 }
 
 template <class F>
@@ -366,7 +372,12 @@ bool engine::test() noexcept {
     ended_requests ended;
     const std::size_t noted = handles_.size() == 1 ? test_each(ended) : test_some(ended);
     if (noted == 0) return false;
-    compact();
+    if (noted == handles_.size()) {
+        handles_.clear();
+        slots_.clear();
+    } else {
+        compact();
+    }
     return ended.complete();
 }
 

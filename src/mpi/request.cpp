@@ -48,8 +48,14 @@ bool request::launch() noexcept {
     if (is_polled_) engine_->add_polled(*this);
     if (!can_cancel_) return false;
     if (deadline_ != time_point::max()) engine_->expect(deadline_);
-    relay::listen(*engine_, token_, &interrupt_relayed, &complete_relayed);
+    if (token_.stop_possible()) engine_->listen_soon();
     return false;
+}
+
+void request::listen() noexcept {
+    if (!can_cancel_ || is_listening_) return;
+    is_listening_ = true;
+    relay::listen(*engine_, token_, &interrupt_relayed, &complete_relayed);
 }
 
 // Starts steps until one does not complete at once. Returns true if the request has ended.

@@ -176,8 +176,10 @@ bool call_request::see(const MPI_Status& status) noexcept {
     int count = 0;
     ::MPI_Get_count(&status, type_of(call_.into.type), &count);
     const std::size_t units = count < 0 ? 0 : static_cast<std::size_t>(count);
-    seen_ = {status.MPI_SOURCE, status.MPI_TAG, units / call_.into.unit};
-    return count >= 0 && units % call_.into.unit == 0;
+    const std::size_t unit = call_.into.unit;
+    const std::size_t objects = unit == 1 ? units : units / unit;  // most need no division
+    seen_ = {status.MPI_SOURCE, status.MPI_TAG, objects};
+    return count >= 0 && objects * unit == units;
 }
 
 }  // namespace coppice::mpi::internal

@@ -25,8 +25,10 @@ namespace {
 constexpr int request_of_work_tag = 0;
 constexpr int reply_of_work_tag = 1;
 // The most bytes of items that a reply has, unless one item has more: all processes but one begin
-// without items, so what a thief gets must not cost more time than to work on it.
-constexpr std::size_t items_max = 32768;
+// without items, so what a thief gets must not cost more time than to work on it. A quarter of this
+// makes thieves ask twice as often, and each may wait for 1 ms until the owner of the other process
+// looks.
+constexpr std::size_t items_max = 131072;
 constexpr std::int64_t pause_min = 10'000;  // in nanoseconds, as the one below
 constexpr std::int64_t pause_max = 1'000'000;
 

@@ -121,6 +121,11 @@ public:
     void add_polled(request& r) noexcept;
     // Ends the request, which listens for a deadline, soon after that time.
     void expect(time_point deadline) noexcept;
+    // Makes the requests that have started listen for a stop, in a later turn. Most have ended by
+    // then: to register with a token and to deregister takes longer than a turn.
+    void listen_soon() noexcept {
+        if (turns_to_listen_ == 0) turns_to_listen_ = turns_of_span / 2;
+    }
     void cancel(const request& owner, int which) noexcept;
     // While there are windows, the owner lets MPI serve other processes that access them.
     void count_windows(int change) noexcept { windows_ += change; }
@@ -222,6 +227,7 @@ private:
     std::int64_t doze_ = 0;              // the last one; 0: none since something has ended
     int starts_left_ = starts_max;
     bool tests_starts_ = true;
+    int turns_to_listen_ = 0;  // 0: all requests listen
     error_handlers handlers_;
     int windows_ = 0;
     bool ending_ = false;

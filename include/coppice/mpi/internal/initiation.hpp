@@ -39,8 +39,7 @@ class initiation : public std::conditional_t<Request::can_cancel, cancelable_ini
 
     class running final : public Request {
     public:
-        running(const arguments_type& of, completion_type done) noexcept
-            : Request(of), done_(done) {}
+        running(arguments_type& of, completion_type done) noexcept : Request(of), done_(done) {}
         // Called as the last access: destroys *this.
         void deliver() noexcept {
             completion_type done = done_;

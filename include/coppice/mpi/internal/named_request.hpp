@@ -63,7 +63,7 @@ public:
     using arguments = call_arguments;
 
 protected:
-    call_request(const call_arguments& a, bool can_cancel) noexcept
+    call_request(call_arguments& a, bool can_cancel) noexcept
         : request(*a.owner, can_cancel), call_(a) {
         hold_others(a.holds_others);
     }
@@ -83,8 +83,8 @@ private:
     }
     int look(bool take, handles& made, bool& found) noexcept;
 
-    call_arguments call_;
-    memory results_;  // the program's memory, if call_.into is a copy
+    call_arguments& call_;  // those of the initiation
+    memory results_;        // the program's memory, if call_.into is a copy
     envelope seen_{0, 0, 0};
 };
 
@@ -103,7 +103,7 @@ public:
     static constexpr const char* name = names_of_kinds[static_cast<int>(K)];
     static constexpr bool can_cancel = has_envelope<K> && K != kind::send_receive;
     using value_type = std::conditional_t<has_envelope<K>, envelope, void>;
-    explicit named_request(const call_arguments& a) noexcept : call_request(a, can_cancel) {}
+    explicit named_request(call_arguments& a) noexcept : call_request(a, can_cancel) {}
     envelope take() const noexcept { return seen(); }
 
 protected:

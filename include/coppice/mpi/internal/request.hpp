@@ -76,6 +76,7 @@ private:
         alignas(std::max_align_t) std::byte memory[1];
     };
     bool launch() noexcept;
+    void listen() noexcept;
     bool try_start() noexcept;
     bool start_step() noexcept;
     void track(handles& made) noexcept;
@@ -100,8 +101,9 @@ private:
     bool can_cancel_;
     bool waits_;
     bool is_polled_ = false;
-    bool stopped_ = false;      // by a stop or a deadline, not by the end of the environment
-    bool interrupted_ = false;  // told to end
+    bool is_listening_ = false;  // for a stop
+    bool stopped_ = false;       // by a stop or a deadline, not by the end of the environment
+    bool interrupted_ = false;   // told to end
     bool is_canceled_ = false;
     bool holds_others_ = false;
 };
