@@ -8,8 +8,10 @@
 #include <coppice/mpi/environment.hpp>
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/message.hpp>
+#include <coppice/mpi/objects.hpp>
 #include <coppice/mpi/partition.hpp>
 #include <coppice/mpi/remote.hpp>
+#include <coppice/mpi/serializer.hpp>
 #include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/stop_source.hpp>
 #include <coppice/mpi/varying.hpp>

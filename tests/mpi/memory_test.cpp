@@ -3,6 +3,7 @@
 #include <coppice/mpi/bulk.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/internal/lent_memory.hpp>
+#include <coppice/mpi/objects.hpp>
 #include <coppice/mpi/remote.hpp>
 #include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/stop_source.hpp>
@@ -89,6 +90,19 @@ TEST(mpi_memory, a_rank_without_memory_is_an_error_of_sort_at_every_rank) {
     std::vector<int> numbers(300);
     std::iota(numbers.rbegin(), numbers.rend(), world().rank());
     fails_alike_without_memory([&numbers] { return mpi::sort(world(), numbers); });
+}
+
+TEST(mpi_memory, a_rank_without_memory_is_an_error_of_collectives_of_objects_at_every_rank) {
+    const std::string long_text(1000, 'a');
+    std::string mine = long_text;
+    std::vector<std::string> all(job_size(), long_text);
+    fails_alike_without_memory([&] { return mpi::broadcast_object(world(), mine, 0); });
+    fails_alike_without_memory([&] { return mpi::broadcast_object(world(), mine, 1); });
+    fails_alike_without_memory([&] { return mpi::gather_objects(world(), mine, all, 1); });
+    fails_alike_without_memory([&] { return mpi::all_gather_objects(world(), mine, all); });
+    fails_alike_without_memory([&] { return mpi::scatter_objects(world(), all, mine, 1); });
+    EXPECT_EQ(mine, long_text);
+    EXPECT_EQ(all, std::vector<std::string>(job_size(), long_text));
 }
 
 // Runs make(size) at all ranks: each time the next large block of memory is missing at rank 1. The

@@ -6,13 +6,12 @@
 //   functions calls(environment.world());                      // in every process
 //   double a = co_await mpi::remote<&area>(calls, 2, shape{1, 2});
 //
-// Arguments and results are transferable objects, std::string, or std::vector of transferable
-// objects. They are passed as copies.
+// Arguments and results are of any type that serializer.hpp can write. They are passed as copies.
 
 #include <coppice/base/lifetime.hpp>
 #include <coppice/mpi/communicator.hpp>
-#include <coppice/mpi/internal/bytes.hpp>
 #include <coppice/mpi/internal/remote_service.hpp>
+#include <coppice/mpi/serializer.hpp>
 #include <coppice/task/task.hpp>
 
 #include <array>
@@ -46,30 +45,37 @@ private:
 
 namespace internal {
 
-template <class T>
-concept remote_value = transferable<T> || is_sequence<T>;
-
 template <class F>
 struct function_of;
 template <class R, class... Args>
 struct function_of<R (*)(Args...)> {
-    static_assert((std::is_void_v<R> || remote_value<std::decay_t<R>>) &&
-                      (remote_value<std::decay_t<Args>> && ...),
-                  "mpi::remote: arguments and results are transferable objects, std::string, or "
-                  "std::vector of transferable objects");
+    static_assert((std::is_void_v<R> || serializable<std::decay_t<R>>) &&
+                      (serializable<std::decay_t<Args>> && ...),
+                  "mpi::remote: arguments and results are transferable, or have a serializer");
+    static_assert(((!std::is_lvalue_reference_v<Args> ||
+                    std::is_const_v<std::remove_reference_t<Args>>) &&
+                   ...),
+                  "mpi::remote: a change of an argument would be lost, so references are const");
     using result = std::decay_t<R>;
     static bytes pack(const std::decay_t<Args>&... args) {
         bytes packed;
-        (write(packed, args), ...);
+        write(packed, args...);
         return packed;
+    }
+    // An argument is moved into a parameter that is a value, and a reference sees it.
+    static R apply(R (*f)(Args...), std::tuple<std::decay_t<Args>...>& args) {
+        return std::apply([f](std::decay_t<Args>&... a) { return f(static_cast<Args&&>(a)...); },
+                          args);
     }
     static void call(R (*f)(Args...), std::span<const std::byte> from, bytes& into) {
         // braces evaluate from left to right
-        const std::tuple<std::decay_t<Args>...> args{read<std::decay_t<Args>>(from)...};
+        std::tuple<std::decay_t<Args>...> args{read<std::decay_t<Args>>(from)...};
+        check_end(from);
         if constexpr (std::is_void_v<R>) {
-            std::apply(f, args);
+            apply(f, args);
         } else {
-            write<result>(into, std::apply(f, args));
+            const result made = apply(f, args);
+            write(into, made);
         }
     }
 };
@@ -112,8 +118,7 @@ template <class Result>
 task<Result> run_remote(remote_service& service, int rank, std::uint32_t index, bytes arguments) {
     const bytes reply = co_await service.call(rank, index, std::move(arguments));
     if constexpr (!std::is_void_v<Result>) {
-        std::span<const std::byte> from(reply);
-        co_return read<Result>(from);
+        co_return unpack<Result>(reply);
     }
 }
 
