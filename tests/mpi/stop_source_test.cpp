@@ -86,11 +86,13 @@ TEST(mpi_stop_source, without_a_request_no_token_is_stopped_and_the_source_ends)
     EXPECT_EQ(calls.load(coppice::internal::relaxed), 0);
 }
 
-// A callback that ends with its call, so that its source may end after that.
+// A callback that ends with its call, so that its source may end after that. A call while the
+// callback is made leaves its end to the maker.
 class last_callback {
 public:
     explicit last_callback(coppice::inplace_stop_token token) {
         callback_.emplace(token, call{this});
+        end_if_second();
     }
     bool was_called() const noexcept { return was_called_.load(coppice::internal::acquire); }
     // Leaves a callback that was not called in its source, which is gone.
@@ -103,10 +105,15 @@ private:
         last_callback* of;
         void operator()() const noexcept {
             last_callback& self = *of;
-            self.callback_.reset();
+            self.end_if_second();
             self.was_called_.store(true, coppice::internal::release);
         }
     };
+    void end_if_second() noexcept {
+        if (is_second_.exchange(true, coppice::internal::acq_rel)) callback_.reset();
+    }
+
+    coppice::internal::atomic<bool> is_second_{false};
     coppice::internal::atomic<bool> was_called_{false};
     std::optional<coppice::inplace_stop_callback<call>> callback_;
 };
