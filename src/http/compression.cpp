@@ -4,6 +4,7 @@
 #include <coppice/http/filters.hpp>
 #include <coppice/http/internal/scan.hpp>
 
+#include "lines.hpp"
 #include "whole_writes.hpp"
 
 #include <zlib.h>
@@ -38,6 +39,19 @@ int weight_of(std::string_view parameters) noexcept {
         scale /= 10;
     }
     return weight > 1000 ? -1 : weight;
+}
+
+// Says that the answer depends on Accept-Encoding, unless its handler has.
+void add_vary(response& answer) {
+    bool is_said = false;
+    for_each_line(answer.fields(), [&](const field& f) {
+        if (!equals_ignoring_case(f.name, "Vary")) return;
+        for_each_member(f.value, [&](std::string_view member) {
+            is_said = is_said || equals_ignoring_case(member, "Accept-Encoding");
+            return true;
+        });
+    });
+    if (!is_said) answer.add("Vary", "Accept-Encoding");
 }
 
 bool compresses_well(std::string_view type) noexcept {
@@ -169,9 +183,9 @@ public:
     }
 
     void after(const request& r, response& answer) const override {
-        if (answer.status() == 304) answer.add("Vary", "Accept-Encoding");  // as the 200 may say
+        if (answer.status() == 304) add_vary(answer);  // as the 200 may say
         if (!may_change(answer) || (options_.permits && !options_.permits(r, answer))) return;
-        answer.add("Vary", "Accept-Encoding");
+        add_vary(answer);
         const std::string_view coding = choose_coding(r.find("Accept-Encoding").value_or(""));
         if (coding.empty()) return;
         const bool gzip = coding == "gzip";

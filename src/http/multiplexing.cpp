@@ -54,7 +54,7 @@ void connection::multiplex_rest(exchange& e) noexcept {
 // Called when the connection has been idle for its time. Over HTTP/2 the client is told first.
 void connection::end_idle() noexcept {
     if (session_ != nullptr) {
-        session_->drain();
+        session_->end_idle();
     } else {
         end_wait();
     }

@@ -236,7 +236,7 @@ void stream_link::limit_rest() noexcept {
 void stream_link::expire(io::timer_entry* entry) noexcept {
     stream_link& l = *static_cast<stream_link*>(entry);
     if (l.loop_.ending()) return;
-    l.session_.loop().counts.timed_out.add();
+    if (l.is_whole()) l.session_.loop().counts.timed_out.add();  // otherwise it is reset already
     l.session_.engine().reset(l.number_, stream_reset::cancel);
     l.session_.run_later();
 }
@@ -246,8 +246,8 @@ void stream_link::expire(io::timer_entry* entry) noexcept {
 bool stream_link::input(std::string_view bytes) noexcept {
     if (!is_fresh_ && !is_owned_) return true;  // the stream is about to be reset
     if (is_full_ || keep(bytes)) return true;
-    // A connection that waits for this answers 503, unless its handler has begun.
-    is_full_ = reader_ != nullptr && !is_tunnel_;
+    // A connection that waits for this, or is yet to be made, answers 503.
+    is_full_ = (reader_ != nullptr || is_fresh_) && !is_tunnel_;
     if (is_full_) session_.note_ready(*this);
     return is_full_;
 }

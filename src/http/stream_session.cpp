@@ -63,7 +63,7 @@ stream_session::~stream_session() {
 
 void stream_session::begin(std::string_view first) noexcept {
     ++depth_;
-    if (!engine_->receive(std::as_bytes(std::span(first)))) is_broken_ = true;
+    give(std::as_bytes(std::span(first)));
     --depth_;
     run();
 }
@@ -75,6 +75,11 @@ void stream_session::drain() noexcept {
     run_later();  // not now: a stream that ends is another member of the list that is drained
 }
 
+void stream_session::end_idle() noexcept {
+    is_counted_ = true;
+    drain();
+}
+
 void stream_session::cut_off() noexcept {
     is_broken_ = true;
     run();
@@ -82,10 +87,12 @@ void stream_session::cut_off() noexcept {
 
 multiplexed_stream* stream_session::begin(std::int32_t number, std::string_view head,
                                           bool ended) noexcept {
+    if (begun_ >= loop_.options.requests_per_connection_max) return nullptr;
     stream_link* const made = try_new<stream_link>(*this, number, head, ended);
     if (made == nullptr) return nullptr;
     streams_.push_back(*made);
     ready_.push_back(*made);
+    become_busy();
     ++begun_;
     is_served_ = true;
     return made;
@@ -187,7 +194,11 @@ void stream_session::came(int result) noexcept {
     const io::pooled_buffer received(loop_.context.buffers(), input_.data, bytes);
     loop_.counts.bytes_received.add(bytes);
     if (engine_ == nullptr || is_closing_) return;
-    if (!engine_->receive(received.bytes())) is_broken_ = true;
+    give(received.bytes());
+}
+
+void stream_session::give(std::span<const std::byte> bytes) noexcept {
+    if (!engine_->receive(bytes)) is_broken_ = true;
     if (begun_ >= loop_.options.requests_per_connection_max && !std::exchange(is_draining_, true)) {
         engine_->shut_down();
     }
@@ -218,9 +229,7 @@ void stream_session::settle() noexcept {
         if (!waits && streams_.empty()) delete this;
         return;
     }
-    if (is_closing_) return;
-    if (!streams_.empty()) become_busy();  // also while the client takes nothing
-    if (output_.pending) return;
+    if (is_closing_ || output_.pending) return;
     if (is_asking_ && engine_->has_receipt()) {
         is_asking_ = false;
         unread_ = later_;
@@ -349,9 +358,14 @@ void stream_session::limit(duration time) noexcept {
 void stream_session::expire(io::timer_entry* entry) noexcept {
     stream_session& s = *static_cast<stream_session*>(entry);
     if (s.loop_.context.ending()) return;
-    // A connection that was idle is counted already, or has nothing to wait for.
-    const bool is_idle = s.is_parting_ && s.unread_ < unread_bytes_idle;
-    if (!s.is_closing_ && !is_idle) s.loop_.counts.timed_out.add();
+    // A handler blocks, and began after settle() had armed this. settle() will be called again.
+    if (!s.streams_.empty() && !s.output_.pending) return;
+    const bool has_read = s.is_closing_ || (s.is_parting_ && s.unread_ < unread_bytes_idle);
+    if (!has_read && !std::exchange(s.is_counted_, true)) s.loop_.counts.timed_out.add();
+    if (s.is_asking_ && !s.is_parting_ && !s.output_.pending) {
+        s.drain();  // the client may have kept the connection, and read nothing since its answers
+        return;
+    }
     s.is_broken_ = true;
     s.run();
 }

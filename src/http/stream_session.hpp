@@ -9,7 +9,9 @@
 #include "connection.hpp"
 #include "stream_link.hpp"
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace coppice::http {
@@ -24,9 +26,11 @@ public:
     static stream_session* make(connection& transport) noexcept;
     // Takes the bytes that the connection has received, and goes on. May end the connection.
     void begin(std::string_view first) noexcept;
-    // Called when the server drains, or the idle connection has to end: the streams that were begun
-    // go on, and the connection ends after the client has read their answers.
+    // Called when the server drains: the streams that were begun go on, and the connection ends
+    // after the client has read their answers.
     void drain() noexcept;
+    // Called when the connection has been idle for its time, which was counted: likewise.
+    void end_idle() noexcept;
     // Ends the connection now.
     void cut_off() noexcept;
 
@@ -70,6 +74,7 @@ private:
     bool flush() noexcept;
     bool start(own_operation& op) noexcept;
     void came(int result) noexcept;
+    void give(std::span<const std::byte> bytes) noexcept;
     void went(int result) noexcept;
     void settle() noexcept;
     void rest() noexcept;
@@ -105,6 +110,7 @@ private:
     unsigned depth_ = 0;          // calls of run() that are under way
     bool is_served_ = false;      // a stream was begun since the last note_answers()
     bool is_idle_ = false;        // the transport is among the idle connections
+    bool is_counted_ = false;     // its end is counted as one by a timeout
     bool is_asking_ = false;      // the client was asked for a receipt, which has not come
     bool is_draining_ = false;
     bool is_parting_ = false;  // the receipt that is awaited is the last

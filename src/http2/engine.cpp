@@ -60,7 +60,6 @@ struct engine::callbacks {
         } catch (const std::bad_alloc&) {
         }
         s->refused = true;
-        e.waste(e.resets_left_);
         (void)nghttp2_submit_rst_stream(e.session_, NGHTTP2_FLAG_NONE, s->number,
                                         NGHTTP2_PROTOCOL_ERROR);
         return 0;
@@ -247,14 +246,17 @@ int engine::head_ended(const nghttp2_frame& frame, stream& s) {
     const std::string_view text = s.head.finish(!ended, secure_);
     if (text.empty()) {
         s.refused = true;
-        waste(resets_left_);
         return nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, s.number,
                                          NGHTTP2_PROTOCOL_ERROR);
     }
     s.is_tunnel = s.head.is_tunnel();
     earn(frames_left_, 2, most_.idle_frames_max);
-    s.user = streams_.begin(s.number, text, ended);
-    if (s.user == nullptr) reset(s.number, http::stream_reset::refused);
+    if (!is_shut_down_) s.user = streams_.begin(s.number, text, ended);
+    if (s.user != nullptr) {
+        begun_ = s.number;
+    } else {
+        reset(s.number, http::stream_reset::refused);
+    }
     return 0;
 }
 
@@ -383,10 +385,10 @@ void engine::reset(std::int32_t number, http::stream_reset why) noexcept {
     (void)nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, number, code_of(why));
 }
 
+// What arrives before the GOAWAY is sent is beyond its last stream: the client may repeat it.
 void engine::shut_down() noexcept {
-    (void)nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE,
-                                nghttp2_session_get_last_proc_stream_id(session_), NGHTTP2_NO_ERROR,
-                                nullptr, 0);
+    is_shut_down_ = true;
+    (void)nghttp2_submit_goaway(session_, NGHTTP2_FLAG_NONE, begun_, NGHTTP2_NO_ERROR, nullptr, 0);
 }
 
 }  // namespace coppice::http2

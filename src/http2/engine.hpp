@@ -88,10 +88,12 @@ private:
     ignored_frames ignored_;
     receipts receipts_;
     unsigned continuations_ = 0;   // of the present head
+    std::int32_t begun_ = 0;       // the highest stream that has a user, or had one
     std::int32_t newest_ = 0;      // the highest stream that a client has opened
     std::int32_t skipped_ = 0;     // the lowest of the last streams that it left out, up to
     std::int32_t skipped_to_ = 0;  // the one that it opened instead
     bool calmed_ = false;
+    bool is_shut_down_ = false;   // shut_down() was called
     bool is_terminated_ = false;  // a GOAWAY with an error was sent
 };
 

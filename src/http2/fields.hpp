@@ -20,12 +20,24 @@ inline constexpr std::size_t idle_frames_least = 16;
 // own.
 inline constexpr std::int32_t connection_window = 1 << 20;
 
-// Errors: std::invalid_argument.
-inline void check_idle_frames(std::size_t most, const std::string& of) {
-    if (most >= idle_frames_least) return;
-    throw std::invalid_argument("http2::" + of + "::idle_frames_max must be at least " +
-                                std::to_string(idle_frames_least) + ", got " +
-                                std::to_string(most));
+// Checks what the limits of both sides have in common. `of`: their type's name. Errors:
+// std::invalid_argument.
+template <class Limits>
+void check_limits(const Limits& limits, const std::string& of) {
+    const auto refuse = [&](const char* name, const std::string& allowed, std::size_t value) {
+        throw std::invalid_argument("http2::" + of + "::" + name + " must be " + allowed +
+                                    ", got " + std::to_string(value));
+    };
+    if (limits.streams_max < 1 || limits.streams_max > 10'000) {
+        refuse("streams_max", "1 to 10000", limits.streams_max);
+    }
+    if (limits.stream_window_bytes < 1 || limits.stream_window_bytes > NGHTTP2_MAX_WINDOW_SIZE) {
+        refuse("stream_window_bytes", "1 to 2147483647", limits.stream_window_bytes);
+    }
+    if (limits.idle_frames_max < idle_frames_least) {
+        refuse("idle_frames_max", "at least " + std::to_string(idle_frames_least),
+               limits.idle_frames_max);
+    }
 }
 
 // Adds to what a peer may still waste. `most` may be the largest number there is.

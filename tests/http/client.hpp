@@ -4,6 +4,8 @@
 #include <coppice/http/parse.hpp>
 #include <coppice/io/endpoint.hpp>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -22,6 +24,8 @@ public:
         const timeval bound{10, 0};
         ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
         ::setsockopt(fd_, SOL_SOCKET, SO_SNDTIMEO, &bound, sizeof bound);
+        const int now = 1;  // small pieces do not wait for the server's acknowledgment
+        ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &now, sizeof now);
         const io::endpoint to = io::loopback(port);
         connected_ = ::connect(fd_, to.data(), to.size()) == 0;
     }
@@ -98,17 +102,19 @@ public:
 
 private:
     std::string receive_chunked(std::size_t head) {
-        for (;;) {
-            http::limits wide;
-            wide.body_bytes_max = std::size_t{1} << 30;
-            http::chunk_decoder decoder(wide);
-            trailers_.clear();
-            decoder.keep_trailers(trailers_);
-            std::string body = input_.substr(head);
-            const auto r = decoder.decode(body);
+        http::limits wide;
+        wide.body_bytes_max = std::size_t{1} << 30;
+        http::chunk_decoder decoder(wide);
+        trailers_.clear();
+        decoder.keep_trailers(trailers_);
+        std::string answer = input_.substr(0, head);
+        for (std::size_t seen = head;;) {
+            std::string piece = input_.substr(seen);
+            const auto r = decoder.decode(piece);
+            answer.append(piece, 0, r.produced);
+            seen += r.consumed;
             if (r.status == http::parse_status::complete) {
-                std::string answer = input_.substr(0, head) + body.substr(0, r.produced);
-                input_.erase(0, head + r.consumed);
+                input_.erase(0, seen);
                 return answer;
             }
             if (r.status == http::parse_status::error || !receive_some()) return "";

@@ -132,6 +132,16 @@ protected:
                         const std::string& fields = "") const {
         return ask(*files, path, "Accept-Encoding: " + std::string(coding) + "\r\n" + fields);
     }
+    // Returns the answer as the filter that compresses leaves it.
+    static http::response filtered(http::response answer) {
+        http::request_head head;
+        EXPECT_EQ(http::parse_head("GET /a HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n",
+                                   head, http::limits())
+                      .status,
+                  http::parse_status::complete);
+        http::compression({.bytes_min = 0})->after(http::request(head, ""), answer);
+        return answer;
+    }
     file_root root;
     std::optional<http::files> files;
 };
@@ -192,16 +202,22 @@ TEST_F(gzip_siblings, that_are_older_than_their_file_are_not_sent) {
 }
 
 TEST_F(gzip_siblings, are_not_compressed_again) {
-    const auto filter = http::compression({.bytes_min = 0});
-    http::response answer = with("gzip");
-    http::request_head head;
-    ASSERT_EQ(http::parse_head("GET /a HTTP/1.1\r\nHost: a\r\nAccept-Encoding: gzip\r\n\r\n", head,
-                               http::limits())
-                  .status,
-              http::parse_status::complete);
-    filter->after(http::request(head, ""), answer);
+    const http::response answer = filtered(with("gzip"));
     EXPECT_EQ(answer.body(), "packed");
     EXPECT_TRUE(field_of(answer, "ETag").starts_with('"'));
+}
+
+TEST_F(gzip_siblings, say_once_that_they_vary_behind_the_filter_that_compresses) {
+    const std::string fresh = "If-None-Match: " + field_of(with("gzip"), "ETag") + "\r\n";
+    const std::string_view line = "\r\nVary: Accept-Encoding\r\n";
+    for (http::response answer :
+         {with("gzip"), with("gzip", "b.txt"), with("gzip", "a.txt", fresh)}) {
+        const http::response made = filtered(std::move(answer));
+        const std::size_t at = made.fields().find(line);
+        ASSERT_NE(at, std::string_view::npos) << made.status();
+        EXPECT_EQ(made.fields().find("Vary", at + line.size()), std::string_view::npos)
+            << made.status();
+    }
 }
 
 TEST(file_options, that_are_invalid_are_refused_by_name) {

@@ -140,6 +140,44 @@ TEST(http2_engine, a_stream_too_many_is_refused_alone) {
     }
 }
 
+// A client repeats what is beyond the last stream of the GOAWAY, so no handler may have had it.
+TEST(http2_engine, a_stream_that_arrives_before_the_end_is_sent_is_refused) {
+    const std::string third = get_frame(3);
+    for (const std::size_t before : {std::size_t{0}, std::size_t{5}, std::size_t{20}}) {
+        engine_on c;
+        c.receive(get_frame(1) + third.substr(0, before));
+        c.engine->shut_down();
+        c.take(third.substr(before) + get_frame(5));
+        c.send();
+        EXPECT_EQ(c.streams.size(), 1u) << before;
+        EXPECT_NE(c.output.find(goaway(1)), std::string::npos);
+        EXPECT_FALSE(c.is_over);
+        c.answer(1);
+        EXPECT_EQ(c.resets_of(1), codes());
+        EXPECT_TRUE(c.is_over);
+    }
+    engine_on c;
+    c.receive(third.substr(0, 20));
+    c.engine->shut_down();
+    c.send();
+    c.receive(third.substr(20));
+    EXPECT_TRUE(c.streams.empty());
+    EXPECT_NE(c.output.find(goaway(0)), std::string::npos);
+}
+
+TEST(http2_engine, a_malformed_request_costs_one_reset) {
+    const std::string fields[] = {literal("connection", "close"), literal("host", "b"),
+                                  literal("te", "gzip")};
+    for (const std::string& field : fields) {
+        engine_on c({.resets_max = 20});
+        std::uint32_t id = 1;
+        for (; id != 41; id += 2) c.receive(post_frame(id, field));
+        EXPECT_EQ(code_in(c.output), ~0u) << &field - fields;
+        c.receive(post_frame(id, field));
+        EXPECT_EQ(code_in(c.output), std::uint32_t{NGHTTP2_ENHANCE_YOUR_CALM}) << &field - fields;
+    }
+}
+
 TEST(http2_engine, a_malformed_request_is_reset_once) {
     const std::string fields[] = {
         literal("connection", "close"), literal("X-A", "b"),   literal(":path", "/b"),

@@ -16,6 +16,7 @@
 
 #include "../http/file_root.hpp"
 #include "../http/running_server.hpp"
+#include "answers.hpp"
 #include "client.hpp"
 
 namespace coppice::test {
@@ -212,6 +213,27 @@ TEST(Http2Kept, a_request_without_room_gets_503_like_one_of_http1) {
     }
 }
 
+// The stream's connection is made after the body has come.
+TEST(Http2Kept, a_request_without_room_that_comes_at_once_gets_503) {
+    http::server_options o = over_http2();
+    o.buffered_bytes_max = 100;
+    http::router r = routes();
+    r.post("/read", http::read_body([](request& q) -> task<response> {
+               while (!(co_await q.incoming().read()).empty()) {
+               }
+               co_return response(200);
+           }));
+    running_server s(std::move(o), std::move(r));
+    h2_client c(s.port());
+    for (const char* const path : {"/size", "/read"}) {
+        const h2_client::answer& a = c.finish(c.ask("POST", path, {}, std::string(5000, 'x')));
+        EXPECT_EQ(a.status, 503) << path;
+        EXPECT_TRUE(a.ended);
+        EXPECT_EQ(a.error, std::uint32_t{NGHTTP2_NO_ERROR});
+        EXPECT_EQ(c.get("/plain").body, "plain");
+    }
+}
+
 TEST(Http2Kept, a_client_that_is_too_slow_is_the_reason_of_the_reset) {
     http::server_options o = over_http2();
     o.timeouts.body = o.timeouts.write = 20ms;
@@ -248,6 +270,20 @@ TEST(Http2Kept, fields_that_are_too_long_for_http2_end_the_stream) {
         EXPECT_EQ(c.get(path).error, std::uint32_t{NGHTTP2_INTERNAL_ERROR}) << path;
         EXPECT_EQ(c.get("/plain").body, "plain");
     }
+}
+
+TEST(Http2Kept, a_connection_has_no_more_streams_than_it_may) {
+    http::server_options o = over_http2();
+    o.requests_per_connection_max = 3;
+    running_server s(std::move(o), routes());
+    client c(s.port());
+    std::string all = preface();
+    for (std::uint32_t id = 1; id != 15; id += 2) all += get_frame(id, "/plain");
+    c.send(all);
+    const connection_answer got = read_answers(c.receive_all());
+    EXPECT_EQ(got.goaway, NGHTTP2_NO_ERROR);
+    for (std::uint32_t id = 1; id != 15; id += 2) EXPECT_EQ(got.has_ended(id), id <= 5) << id;
+    EXPECT_TRUE(c.ended());
 }
 
 TEST(Http2Kept, padding_earns_nothing) {

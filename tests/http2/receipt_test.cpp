@@ -4,6 +4,7 @@
 #include <coppice/io/simulation.hpp>
 #include <coppice/io/socket.hpp>
 #include <coppice/io/timer.hpp>
+#include <coppice/token/block.hpp>
 
 #include <gtest/gtest.h>
 
@@ -62,6 +63,11 @@ public:
     }
     task<> ask(std::uint32_t stream, std::string_view path) {
         co_await send(get_frame(stream, path));
+    }
+    // The server may have ended meanwhile: the next read tells.
+    task<> send(std::string bytes) {
+        std::error_code ignored;
+        co_await socket_.send_all(std::as_bytes(std::span(bytes)), use_await[ignored]);
     }
     task<> wait(duration time) {
         io::timer timer(loop_);
@@ -127,12 +133,6 @@ public:
     int pings() const noexcept { return pings_; }
 
 private:
-    // The server may have ended meanwhile: the next read tells.
-    task<> send(std::string bytes) {
-        std::error_code ignored;
-        co_await socket_.send_all(std::as_bytes(std::span(bytes)), use_await[ignored]);
-    }
-
     io::context& loop_;
     io::tcp::socket socket_;
     io::endpoint to_;
@@ -198,7 +198,7 @@ TEST(Http2Receipt, a_client_that_acknowledges_nothing_is_ended_in_its_time) {
                                       });
             EXPECT_EQ(s.timed_out, 1u);
             EXPECT_GE(taken, 50s);
-            EXPECT_LE(taken, 51s);
+            EXPECT_LE(taken, drains ? 51s : 53s);
         }
     }
 }
@@ -271,6 +271,98 @@ TEST(Http2Receipt, a_connection_whose_client_takes_nothing_for_a_while_is_not_id
                        EXPECT_TRUE(c.has_ended(3));
                        EXPECT_FALSE(c.has_goaway());
                    });
+}
+
+// The client repeats it elsewhere, since it is beyond the last stream of the GOAWAY.
+TEST(Http2Receipt, a_head_that_is_not_whole_when_the_server_drains_begins_nothing) {
+    io::simulation world(3, io::simulated_faults::none());
+    int begun = 0;
+    http::router r = routes();
+    r.get("/late", [&](request&) {
+        ++begun;
+        return response::text("late");
+    });
+    (void)serve_with(world, options(), std::move(r),
+                     [&](io::context& loop, http::server& server) -> task<> {
+                         const std::string late = get_frame(3, "/late");
+                         slow_client c(loop, server.local());
+                         co_await c.begin("/medium");
+                         co_await c.send(late.substr(0, 20));
+                         co_await c.wait(10ms);
+                         server.drain(1h);
+                         co_await c.wait(10ms);
+                         co_await c.send(late.substr(20));
+                         co_await c.read_slowly();
+                         EXPECT_TRUE(c.has_all(medium));
+                     });
+    EXPECT_EQ(begun, 0);
+}
+
+// Turns of the loop run inside such a handler.
+TEST(Http2Receipt, a_connection_whose_handler_blocks_keeps_its_place) {
+    for (const char* const first : {"/", "/medium"}) {
+        io::simulation world(3, io::simulated_faults::none());
+        http::server_options o = options();
+        o.timeouts.idle = o.timeouts.handler = 1h;
+        o.connections_max = 1;
+        http::router r = routes();
+        r.get("/blocks", [](request& q) {
+            io::timer timer(q.loop());
+            timer.wait_for(100s, block);
+            return response::text("hello");
+        });
+        const auto s = serve_in(world, std::move(o), std::move(r),
+                                [&](io::context& loop, const io::endpoint& to) -> task<> {
+                                    slow_client c(loop, to);
+                                    co_await c.begin(first);
+                                    co_await c.read_answer(1);
+                                    co_await c.ask(3, "/blocks");
+                                    co_await c.wait(10ms);
+                                    slow_client other(loop, to);
+                                    co_await other.begin("/");
+                                    co_await c.read_answer(3);
+                                    EXPECT_TRUE(c.has_ended(3));
+                                    EXPECT_FALSE(c.has_goaway());
+                                });
+        EXPECT_EQ(s.shed, 0u);
+        EXPECT_EQ(s.refused, 1u);
+        EXPECT_EQ(s.timed_out, 0u);
+    }
+}
+
+// Such as a client that keeps the connection and reads when it needs it: it may ask again
+// elsewhere.
+TEST(Http2Receipt, a_kept_connection_ends_with_a_goaway) {
+    io::simulation world(3, io::simulated_faults::none());
+    const auto s = serve_with(world, options(), routes(),
+                              [&](io::context& loop, http::server& server) -> task<> {
+                                  slow_client c(loop, server.local());
+                                  co_await c.begin("/medium");
+                                  co_await c.read_answer(1);
+                                  EXPECT_FALSE(c.has_goaway());
+                                  co_await c.wait_for_end(server);
+                                  co_await c.read_to_end();
+                                  EXPECT_TRUE(c.has_all(medium));
+                              });
+    EXPECT_EQ(s.timed_out, 1u);
+}
+
+// Its acknowledgments of PING frames are what it has not read.
+TEST(Http2Receipt, a_connection_that_ends_late_counts_once) {
+    io::simulation world(3, io::simulated_faults::none());
+    http::server_options o = options();
+    o.timeouts.idle = 40s;
+    const auto s = serve_with(world, std::move(o), routes(),
+                              [&](io::context& loop, http::server& server) -> task<> {
+                                  slow_client c(loop, server.local());
+                                  co_await c.begin("/");
+                                  co_await c.wait(10ms);
+                                  for (int i = 0; i != 1200; ++i) {
+                                      co_await c.send(frame(NGHTTP2_PING, 0, 0, "12345678"));
+                                  }
+                                  co_await c.wait_for_end(server);
+                              });
+    EXPECT_EQ(s.timed_out, 1u);
 }
 
 // A client that still reads is not the one that gives its place.

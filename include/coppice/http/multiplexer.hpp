@@ -84,7 +84,8 @@ public:
     // Says that so many bytes of the stream's body were used: the client may send as many more.
     virtual void consumed(std::int32_t number, std::size_t bytes) noexcept = 0;
     virtual void reset(std::int32_t number, stream_reset why) noexcept = 0;
-    // Tells the client that no further stream is served. Those that were begun go on.
+    // Tells the client that no further stream is served, and begins none. Those that were begun go
+    // on.
     virtual void shut_down() noexcept = 0;
     // Asks the client to acknowledge that it has read what write() has given so far. Returns false
     // if the connection ends because of an error, so that the client would not be heard.

@@ -73,7 +73,7 @@ struct server_statistics {
     std::uint64_t shed = 0;            // idle connections that were closed to make room
     std::uint64_t open = 0;            // connections now
     std::uint64_t requests = 0;        // answered, errors included
-    std::uint64_t timed_out = 0;       // connections closed by a timeout
+    std::uint64_t timed_out = 0;       // connections, streams, and handlers ended by a timeout
     std::uint64_t exceptions = 0;      // exceptions that left handlers
     std::uint64_t stopped = 0;         // handlers whose client went away, or whose time was up
     std::uint64_t bytes_received = 0;  // from clients
