@@ -35,11 +35,14 @@ public:
     static client_session* make(client_connection& from, client_origin& of,
                                 std::unique_ptr<client_multiplexer> engine);
 
-    // Returns true if it takes another request: now, or when one of its streams has ended.
+    // Returns true if it takes another request: now, or later.
     bool is_usable() const noexcept;
+    // Returns false until one of its streams has ended.
     bool has_room() const noexcept;
-    // Returns true if a call waits for its place: it then ends when its streams have.
+    // Returns true if a call waits for its place. It then takes no request, and ends when its
+    // streams have, unless that call leaves before.
     bool is_wanted() const noexcept { return host != nullptr && !host->waiting.empty(); }
+    bool takes_now() const noexcept { return is_usable() && has_room() && !is_wanted(); }
     // Returns a connection that is a stream of this one. Errors: std::bad_alloc.
     std::unique_ptr<client_connection> open(const client_target& target);
     // Reads what has come while nothing was waited for.
