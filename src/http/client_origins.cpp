@@ -64,6 +64,7 @@ void client_origin::grant_on(client_session* made) noexcept {
 void client_origin::begin(client_session& made) noexcept {
     speaks_only_http1 = false;
     sessions.push_back(&made);
+    made.run_later();
 }
 
 void client_origin::speak_http1() noexcept {
@@ -96,11 +97,8 @@ void client_origin::left(const client_session& s) noexcept {
     grant();
 }
 
-// A session without a stream receives only while a call waits here.
-void client_origin::note_waiting() noexcept {
-    for (client_session* const s : sessions) {
-        if (s->is_idle()) s->run_later();
-    }
+bool client_origin::has_news() noexcept {
+    return std::ranges::any_of(sessions, [](auto* s) { return s->has_news(); });
 }
 
 client_origins::~client_origins() {
@@ -180,14 +178,17 @@ client_target client_call::target() const noexcept {
 // Takes a stream of a connection to the server, or waits for one. Without one afterwards, this call
 // has to connect.
 task<> client_call::join() {
-    client_origin& origin = client_.origins->at(target());
-    if (origin.speaks_only_http1) co_return;
+    if (client_.origins->at(target()).speaks_only_http1) co_return;
     release();  // the call that decides may wait for this place
+    if (client_.origins->at(target()).has_news()) {
+        co_await loop_.get_scheduler().schedule();  // the loop brings it
+        if (stopped_) fail(std::make_error_code(std::errc::operation_canceled), "http request");
+    }
+    client_origin& origin = client_.origins->at(target());
     const time_point oldest = saturating_sub(loop_.now(), client_.options.idle);
     for (std::size_t i = origin.sessions.size(); i-- != 0;) {
         client_session& s = *origin.sessions[i];
-        s.look();
-        if (s.is_idle() && (s.used < oldest || !s.is_usable())) s.leave();
+        if (s.is_idle() && s.used < oldest) s.leave();
     }
     client_session* const session = origin.usable();
     if (origin.waiting.empty() && session != nullptr && session->takes_now()) {
@@ -202,11 +203,8 @@ task<> client_call::join() {
     state_ = state::queued;
     client_joiner self(*this);
     origin.waiting.push_back(self);
-    origin.note_waiting();
     const scope_exit leave([&] {
-        if (!self.linked()) return;
-        origin.waiting.erase(self);
-        origin.note_waiting();
+        if (self.linked()) origin.waiting.erase(self);
     });
     const auto for_ever = [](io::context& loop) -> task<> {
         co_await loop.get_scheduler().schedule_after(duration::max());

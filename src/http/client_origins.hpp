@@ -57,8 +57,8 @@ struct client_origin : immovable {
     void speak_http1() noexcept;
     void fail(std::error_code error, bool is_lost) noexcept;
     void give_up_deciding() noexcept;
-    // Called when a call has begun or ended to wait here.
-    void note_waiting() noexcept;
+    // Returns true if the loop has not yet brought what has come on sessions without a stream.
+    bool has_news() noexcept;
     // Called by a session that leaves.
     void left(const client_session& s) noexcept;
 
