@@ -3,12 +3,15 @@
 #include <coppice/http2.hpp>
 #include <coppice/io/simulation.hpp>
 
+#include "allocations.hpp"
+
 #include "../http/secure_parts.hpp"
 #include "../http/served_world.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -265,6 +268,74 @@ TEST(http2_client_places, a_request_that_waits_for_a_stream_does_not_fail_with_o
         EXPECT_EQ(a.client.connections_made(), 5u);
     };
     ask_in(1, "1122s", 2, work, 1);
+}
+
+// Asks for two names at once, which share one place. Returns how many were answered.
+task<int> ask_for_two(http::client& client, const io::endpoint& to) {
+    int answered = 0;
+    const auto ask = [&](std::string_view name) -> task<> {
+        try {
+            http::client_request r = asks("https://" + std::string(name) + ".example/");
+            r.to = to;
+            if ((co_await client.send(std::move(r))).body() == "hello") ++answered;
+        } catch (const std::bad_alloc&) {
+        } catch (const std::system_error&) {
+        }
+    };
+    co_await ex::when_all(ask("a"), ask("b"), ask("a"), ask("b"));
+    co_return answered;
+}
+// One allocation of the first round may fail.
+task<> ask_twice(io::context& loop, http::server& server, const http::client_options& o,
+                 bool& failed) {
+    std::optional<http::client> client;
+    try {
+        client.emplace(loop, o);
+        (void)co_await ask_for_two(*client, server.local());
+    } catch (const std::bad_alloc&) {
+    }
+    failed = allocation_has_failed();
+    if (client) {
+        EXPECT_EQ(co_await ask_for_two(*client, server.local()), 4);
+        EXPECT_LE(client->sessions(), 1u);
+    }
+    client.reset();
+    server.drain(10s);
+}
+
+// The server is on the thread whose allocations succeed.
+TEST(http2_client_places, requests_succeed_after_an_allocation_that_has_failed) {
+    if (!fail_allocation(0)) GTEST_SKIP() << "operator new is the sanitizer's";
+    for (const char* const protocol : {"h2", "http/1.1"}) {
+        http::server_options o;
+        o.endpoint = io::loopback(0);
+        o.model = http::model::single;
+        o.http2 = http2::for_server();
+        o.security = context_of_server("DNS:a.example,DNS:b.example", {protocol});
+        http::client_options with;
+        with.http2 = http2::for_client();
+        with.security = context_of_client({"h2", "http/1.1"});
+        with.connections_per_host_max = 1;
+        with.sessions_max = 1;
+        with.total = 20s;  // instead of forever
+        bool failed = true;
+        for (std::size_t n = 1; failed; ++n) {
+            SCOPED_TRACE(n);
+            ASSERT_LT(n, 2000u);
+            http::router routes;
+            routes.get("/", [](http::request&) { return http::response::text("hello"); });
+            http::server server(o, std::move(routes));
+            network net(io::backend::epoll);
+            ex::counting_scope scope;
+            fail_allocation(n);
+            ex::spawn(
+                ex::starts_on(net.loop.get_scheduler(), ask_twice(net.loop, server, with, failed)) |
+                    ex::upon_error([](auto&&) noexcept { ADD_FAILURE(); }),
+                scope.get_token());
+            server.run();
+            this_thread::sync_wait(scope.join());
+        }
+    }
 }
 
 }  // namespace
