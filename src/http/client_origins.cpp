@@ -30,10 +30,12 @@ bool client_origin::leads_to(const client_target& target) const noexcept {
 }
 
 client_session* client_origin::usable() noexcept {
-    const auto found = std::find_if(sessions.rbegin(), sessions.rend(), [](const auto* s) {
-        return s->is_usable() && !s->is_wanted();
-    });
-    return found == sessions.rend() ? nullptr : *found;
+    const auto newest = [this](auto is_good) {
+        const auto found = std::find_if(sessions.rbegin(), sessions.rend(), is_good);
+        return found == sessions.rend() ? nullptr : *found;
+    };
+    client_session* const free = newest([](const auto* s) { return s->takes_now(); });
+    return free != nullptr ? free : newest([](const auto* s) { return s->is_usable(); });
 }
 
 void client_origin::grant_on(client_session* made) noexcept {
@@ -41,7 +43,7 @@ void client_origin::grant_on(client_session* made) noexcept {
         client_call& call = *first->call;
         client_session* const session = made != nullptr ? made : usable();
         if (session != nullptr) {
-            if (!session->has_room()) return;
+            if (made != nullptr ? !made->has_room() : !session->takes_now()) return;
             try {
                 call.connection_ = session->open(call.target());
             } catch (const std::bad_alloc&) {
@@ -60,8 +62,9 @@ void client_origin::grant_on(client_session* made) noexcept {
 }
 
 void client_origin::begin(client_session& made) noexcept {
-    is_deciding = speaks_only_http1 = false;
+    speaks_only_http1 = false;
     sessions.push_back(&made);
+    made.run_later();
 }
 
 void client_origin::speak_http1() noexcept {
@@ -72,6 +75,10 @@ void client_origin::speak_http1() noexcept {
 
 void client_origin::fail(std::error_code error, bool is_lost) noexcept {
     is_deciding = false;
+    if (usable() != nullptr) {  // of a call that did not decide
+        grant();
+        return;
+    }
     while (client_joiner* const first = waiting.pop_front()) {
         first->error = error;
         first->is_lost = is_lost;
@@ -90,11 +97,8 @@ void client_origin::left(const client_session& s) noexcept {
     grant();
 }
 
-// A session without a stream receives only while a call waits here.
-void client_origin::note_waiting() noexcept {
-    for (client_session* const s : sessions) {
-        if (s->is_idle()) s->run_later();
-    }
+bool client_origin::has_news() noexcept {
+    return std::ranges::any_of(sessions, [](auto* s) { return s->has_news(); });
 }
 
 client_origins::~client_origins() {
@@ -138,6 +142,14 @@ void client_origins::free_place(const client_host& host) noexcept {
     if (oldest != nullptr) oldest->leave();
 }
 
+void client_origins::note_unwanted(const client_host& host) noexcept {
+    for (const auto& o : each) {
+        for (client_session* const s : o->sessions) {
+            if (s->host == &host) s->run_later();
+        }
+    }
+}
+
 client_session* client_origins::oldest_kept(const client_host* host) const noexcept {
     client_session* oldest = nullptr;
     for (const auto& o : each) {
@@ -166,16 +178,20 @@ client_target client_call::target() const noexcept {
 // Takes a stream of a connection to the server, or waits for one. Without one afterwards, this call
 // has to connect.
 task<> client_call::join() {
+    if (client_.origins->at(target()).speaks_only_http1) co_return;
+    release();  // the call that decides may wait for this place
+    if (client_.origins->at(target()).has_news()) {
+        co_await loop_.get_scheduler().schedule();  // the loop brings it
+        if (stopped_) fail(std::make_error_code(std::errc::operation_canceled), "http request");
+    }
     client_origin& origin = client_.origins->at(target());
-    if (origin.speaks_only_http1) co_return;
     const time_point oldest = saturating_sub(loop_.now(), client_.options.idle);
     for (std::size_t i = origin.sessions.size(); i-- != 0;) {
         client_session& s = *origin.sessions[i];
-        s.look();
-        if (s.is_idle() && (s.used < oldest || !s.is_usable())) s.leave();
+        if (s.is_idle() && s.used < oldest) s.leave();
     }
     client_session* const session = origin.usable();
-    if (origin.waiting.empty() && session != nullptr && session->has_room()) {
+    if (origin.waiting.empty() && session != nullptr && session->takes_now()) {
         connection_ = session->open(target());
         co_return;
     }
@@ -187,11 +203,8 @@ task<> client_call::join() {
     state_ = state::queued;
     client_joiner self(*this);
     origin.waiting.push_back(self);
-    origin.note_waiting();
     const scope_exit leave([&] {
-        if (!self.linked()) return;
-        origin.waiting.erase(self);
-        origin.note_waiting();
+        if (self.linked()) origin.waiting.erase(self);
     });
     const auto for_ever = [](io::context& loop) -> task<> {
         co_await loop.get_scheduler().schedule_after(duration::max());
@@ -217,7 +230,7 @@ void client_call::agree() {
         *connection_, origin,
         client_.options.http2->connect(link != nullptr, client_.options.limits));
     made->host = std::exchange(host_, nullptr);
-    deciding_ = nullptr;
+    if (std::exchange(deciding_, nullptr) != nullptr) origin.is_deciding = false;
     connection_ = nullptr;
     origin.begin(*made);
     // This call is the first, so that the others do not take all streams.

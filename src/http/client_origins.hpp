@@ -43,21 +43,22 @@ struct client_joiner : list_hook<> {
 struct client_origin : immovable {
     client_origin(client_origins& a, const client_target& target);
     bool leads_to(const client_target& target) const noexcept;
-    // Returns a session that takes requests, or nullptr. Not one whose place another call waits
-    // for.
+    // Returns a session that takes requests, if possible one that takes one now, or nullptr.
     client_session* usable() noexcept;
     // Give those that wait what there is for them, first come first served. With a session: one
     // that was just made, and carries them in any case.
     void grant() noexcept { grant_on(nullptr); }
     void grant_on(client_session* made) noexcept;
-    // End the deciding: the server speaks HTTP/2, with room for the session, and grant_on() is to
-    // follow; HTTP/1.1; nothing; or the call that was to decide has left.
+    // Notes that the server speaks HTTP/2. There is room for the session, and grant_on() is to
+    // follow.
     void begin(client_session& made) noexcept;
+    // End the deciding: the server speaks HTTP/1.1; nothing; or the call that was to decide has
+    // left.
     void speak_http1() noexcept;
     void fail(std::error_code error, bool is_lost) noexcept;
     void give_up_deciding() noexcept;
-    // Called when a call has begun or ended to wait here.
-    void note_waiting() noexcept;
+    // Returns true if the loop has not yet brought what has come on sessions without a stream.
+    bool has_news() noexcept;
     // Called by a session that leaves.
     void left(const client_session& s) noexcept;
 
@@ -85,6 +86,8 @@ struct client_origins : immovable {
     void close_idle() noexcept;
     // Ends such a session, if there is one, so that its place is free.
     void free_place(const client_host& host) noexcept;
+    // Called when no call waits for a place there any longer: sessions take requests again.
+    void note_unwanted(const client_host& host) noexcept;
 
     client_core& client;
     std::vector<std::unique_ptr<client_origin>> each;

@@ -59,15 +59,6 @@ std::unique_ptr<client_connection> client_session::open(const client_target& tar
     return made;
 }
 
-void client_session::look() noexcept {
-    if (!is_idle() || input_.pending || engine_ == nullptr || depth_ != 0) return;
-    ++depth_;
-    for (unsigned i = 0; i != receives_max && !is_broken_ && start(input_); ++i) {
-        came(input_.result);
-    }
-    --depth_;
-}
-
 void client_session::end_use() noexcept {
     is_ending_ = true;
     run_later();
@@ -122,7 +113,7 @@ void client_session::run() noexcept {
     for (unsigned round = 0;; ++round) {
         pump_streams();
         while (flush()) pump_streams();
-        if (engine_ == nullptr || is_broken_ || input_.pending || !is_awaited()) break;
+        if (engine_ == nullptr || is_broken_ || input_.pending) break;
         if (round == receives_max) {
             run_later();
             break;
@@ -171,16 +162,6 @@ bool client_session::start(own_operation& op) noexcept {
     return !op.pending;
 }
 
-void client_session::cancel(own_operation& op) noexcept {
-    if (!op.pending) return;
-    if (link_ != nullptr) {
-        link_->cancel(op);
-        link_->rest_receiving();
-    } else {
-        loop_.cancel(op);
-    }
-}
-
 void client_session::input_ended(io::operation* op) noexcept {
     auto* const started = static_cast<io::internal::ring_operation*>(op);
     own_operation& own = *static_cast<own_operation*>(started);
@@ -197,9 +178,7 @@ void client_session::output_ended(io::operation* op) noexcept {
     own.of.run();
 }
 
-// An operation that rest() has canceled has lost nothing.
 void client_session::came(int result) noexcept {
-    if (result == -ECANCELED && engine_ != nullptr && socket_.is_open()) return;
     if (result <= 0) {
         is_broken_ = true;
         return;
@@ -254,23 +233,13 @@ void client_session::end_if_over() noexcept {
     if (!waits && streams_.empty()) delete this;
 }
 
-// Returns true if something is to come: an answer, or the server's leave to begin a stream.
-bool client_session::is_awaited() const noexcept {
-    return !is_idle() || (is_usable() && !origin_->waiting.empty());
+void client_session::rest() noexcept {
+    receive_in_background(is_idle() && input_.pending && !output_.pending);
+    if (!std::exchange(was_idle_, is_idle()) && was_idle_) origin_->all->client.close_surplus();
 }
 
-// Stops receiving once nothing was awaited for a turn. A request that follows another one at once
-// thus finds the receive pending.
-void client_session::rest() noexcept {
-    const bool idle = !is_awaited();
-    if (idle && !was_idle_) {
-        run_later();
-    } else if (idle && input_.pending) {
-        cancel(input_);
-    }
-    if (idle && std::exchange(was_idle_, true)) return;
-    was_idle_ = idle;
-    if (idle) origin_->all->client.close_surplus();
+void client_session::receive_in_background(bool on) noexcept {
+    if (std::exchange(is_in_background_, on) != on) loop_.note_background(on);
 }
 
 void client_session::leave() noexcept {
@@ -284,9 +253,8 @@ void client_session::leave_now() noexcept {
     if (!is_broken_) say_end();
     engine_.reset();
     client_origin& origin = *std::exchange(origin_, nullptr);
-    cancel(input_);
-    cancel(output_);
-    socket_.close();
+    receive_in_background(false);
+    socket_.close();  // ends what is pending
     if (host != nullptr) std::exchange(host, nullptr)->give_back();
     origin.left(*this);
     --depth_;

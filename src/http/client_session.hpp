@@ -1,9 +1,8 @@
 // client_session: a client's connection that carries many requests, over a client_multiplexer.
 #pragma once
 // It has the socket, and the link if that is encrypted, from the moment both sides have agreed. It
-// receives while it has a stream, or a call waits for one. Otherwise it waits for nothing, so that
-// a kept connection does not keep its loop running; what the server has sent meanwhile is read
-// before the next request.
+// always receives, so that it answers the server, and ends with the server's end. A receive without
+// a stream is in the background: a kept connection does not keep its loop running.
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/intrusive.hpp>
@@ -35,15 +34,18 @@ public:
     static client_session* make(client_connection& from, client_origin& of,
                                 std::unique_ptr<client_multiplexer> engine);
 
-    // Returns true if it takes another request: now, or when one of its streams has ended.
+    // Returns true if it takes another request: now, or later.
     bool is_usable() const noexcept;
+    // Returns false until one of its streams has ended.
     bool has_room() const noexcept;
-    // Returns true if a call waits for its place: it then ends when its streams have.
+    // Returns true if a call waits for its place. It then takes no request, and ends when its
+    // streams have, unless that call leaves before.
     bool is_wanted() const noexcept { return host != nullptr && !host->waiting.empty(); }
+    bool takes_now() const noexcept { return is_usable() && has_room() && !is_wanted(); }
     // Returns a connection that is a stream of this one. Errors: std::bad_alloc.
     std::unique_ptr<client_connection> open(const client_target& target);
-    // Reads what has come while nothing was waited for.
-    void look() noexcept;
+    // Returns true if the loop has not yet brought what has come without a stream.
+    bool has_news() noexcept { return is_idle() && input_.pending && !socket_.is_quiet(); }
     bool is_idle() const noexcept { return streams_.empty(); }
     bool is_kept() const noexcept { return is_idle() && !is_ending_; }
     // Takes no further request, and ends when its streams have.
@@ -95,15 +97,14 @@ private:
     void run() noexcept;
     void pump_streams() noexcept;
     bool flush() noexcept;
-    bool is_awaited() const noexcept;
     bool start(own_operation& op) noexcept;
-    void cancel(own_operation& op) noexcept;
     void came(int result) noexcept;
     void went(int result) noexcept;
     void settle() noexcept;
     void leave_now() noexcept;
     void end_if_over() noexcept;
     void rest() noexcept;
+    void receive_in_background(bool on) noexcept;
     void say_end() noexcept;
 
     io::context& loop_;
@@ -119,14 +120,15 @@ private:
     std::size_t sent_ = 0;  // bytes of out_
     intrusive_list<client_stream, client_streams> streams_;
     intrusive_list<client_stream, client_ready> ready_;
-    std::size_t open_ = 0;     // streams
-    std::size_t owned_ = 0;    // those that a call has
-    std::uint64_t heard_ = 0;  // receives that have brought something
-    unsigned depth_ = 0;       // calls of run() that are under way
-    bool is_ending_ = false;   // it takes no further request
-    bool is_deaf_ = false;     // the server takes nothing further
-    bool is_broken_ = false;   // the connection must end
-    bool was_idle_ = false;    // not awaited, at the end of the turn before
+    std::size_t open_ = 0;           // streams
+    std::size_t owned_ = 0;          // those that a call has
+    std::uint64_t heard_ = 0;        // receives that have brought something
+    unsigned depth_ = 0;             // calls of run() that are under way
+    bool is_ending_ = false;         // it takes no further request
+    bool is_deaf_ = false;           // the server takes nothing further
+    bool is_broken_ = false;         // the connection must end
+    bool was_idle_ = false;          // at the end of the turn before
+    bool is_in_background_ = false;  // the receive lets the loop's run end
 };
 
 }  // namespace coppice::http

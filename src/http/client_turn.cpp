@@ -29,6 +29,9 @@ task<> client_call::admit() {
     host.waiting.push_back(self);
     const scope_exit leave([&] {
         if (self.linked()) host.waiting.erase(self);
+        if (client_.origins != nullptr && host.waiting.empty()) {
+            client_.origins->note_unwanted(host);
+        }
     });
     if (client_.origins != nullptr) client_.origins->free_place(host);
     while (host_ == nullptr) co_await wait(duration::max());

@@ -118,6 +118,15 @@ std::string_view incoming_body::next_piece() {
     return {begin, r.produced};
 }
 
+// Limits the time of the client in a drain, of which it has used `taken_`, and what has passed of a
+// wait since `began`.
+void incoming_body::note_drain(time_point began) noexcept {
+    const serving_loop& loop = connection_.loop_;
+    if (!loop.draining || taken_max_ != duration::max()) return;
+    const duration before = std::max(loop.drain_began - began, duration(0));
+    taken_max_ = saturating_add(taken_ + before, loop.options.timeouts.drain_request);
+}
+
 // Called on the loop. Gives false if the client is gone, or the awaiter was stopped.
 task<bool> incoming_body::receive(inplace_stop_token stop, execution::instant deadline) {
     connection& c = connection_;
@@ -131,9 +140,7 @@ task<bool> incoming_body::receive(inplace_stop_token stop, execution::instant de
     }
     // The client's time does not count as the handler's, nor the handler's as the client's.
     const time_point began = c.loop_.context.turn_time();
-    if (c.loop_.draining && taken_max_ == duration::max()) {
-        taken_max_ = saturating_add(taken_, c.loop_.options.timeouts.drain_request);
-    }
+    note_drain(began);
     c.await_piece(received_, taken_, taken_max_);
     exchange_.input.clear();
     exchange_.left = {};
@@ -145,6 +152,7 @@ task<bool> incoming_body::receive(inplace_stop_token stop, execution::instant de
     broken_ = !more && !full && !listening.stopped();
     if (broken_) co_return false;
     const duration waited = c.loop_.context.turn_time() - began;
+    note_drain(began);  // it may have begun during the wait
     taken_ += waited;
     received_ += exchange_.input.size();
     exchange_.origin.deadline = saturating_add(exchange_.origin.deadline, waited);

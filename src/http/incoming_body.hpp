@@ -51,6 +51,7 @@ private:
     };
     [[noreturn]] void refuse(int status, const char* reason);
     std::string_view next_piece();
+    void note_drain(time_point began) noexcept;
     task<bool> receive(inplace_stop_token stop, execution::instant deadline);
 
     connection& connection_;

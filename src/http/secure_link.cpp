@@ -339,14 +339,7 @@ void secure_link::input_ended(io::operation* op) noexcept {
     own.link.advance();
 }
 
-void secure_link::rest_receiving() noexcept {
-    if (!input_.pending || !is_open()) return;
-    is_resting_ = true;
-    loop_.cancel(input_);
-}
-
 void secure_link::came(int result) noexcept {
-    if (std::exchange(is_resting_, false) && result == -ECANCELED && is_open()) return;
     if (result > 0) {
         cipher_ = io::pooled_buffer(loop_.buffers(), input_.data, static_cast<std::size_t>(result));
         engine_->input(cipher_.bytes());

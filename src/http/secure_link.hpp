@@ -62,9 +62,6 @@ public:
     // peer's end only when all of it is sent.
     void say_end() noexcept override;
 
-    // Stops waiting for bytes until the next operation needs some. Loses none.
-    void rest_receiving() noexcept;
-
     bool is_ready() const noexcept override { return ready_; }
     bool is_secure() const noexcept override { return true; }
     // The socket is closed: a handshake that waits for the pool need not be computed.
@@ -163,7 +160,6 @@ private:
     bool is_computing_ = false;         // the pool has the engine
     bool was_cut_short_ = false;        // the last step of the handshake needs output
     bool wants_input_ = false;          // the engine can do nothing before bytes come
-    bool is_resting_ = false;           // the pending receive is canceled by rest_receiving()
     bool was_full_ = false;             // the last receive filled its buffer: there may be more
     bool ended_ = false;                // the socket gives nothing further
     bool ending_ = false;               // say_end() was called

@@ -88,7 +88,7 @@ void event_loop::cancel_everything() noexcept {
         if (pending_ != 0)
             ring_->poll(mailbox_.sleep() ? ring::forever : std::optional<time_point>());
         calls_.wait();  // posts by other threads that the last completions caused
-    } while (has_work(until_idle::alone));
+    } while (pending_ != 0 || has_work(until_idle::alone));
     ending_ = false;
 }
 
@@ -178,7 +178,8 @@ bool event_loop::turn(time_point limit, until_idle guards, const block_latch* do
 }
 
 bool event_loop::has_work(until_idle guards) const noexcept {
-    return pending_ != 0 || wheel_.size() != 0 || !deferred_.empty() || mailbox_.has_mail() ||
+    return pending_ > background_ || wheel_.size() != 0 || !deferred_.empty() ||
+           mailbox_.has_mail() ||
            // edge context.guard (acquire): sees what the last holder did
            (guards == until_idle::with_guards && guards_.load(acquire) != 0);
 }

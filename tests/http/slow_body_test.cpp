@@ -1,5 +1,6 @@
 // A body may take the body timeout plus the time for the bytes received at the lowest rate; in
 // virtual time.
+#include <coppice/execution.hpp>
 #include <coppice/http/body.hpp>
 #include <coppice/http/pause.hpp>
 #include <coppice/http/server.hpp>
@@ -9,6 +10,7 @@
 #include <coppice/task/task.hpp>
 
 #include "detached.hpp"
+#include "served_world.hpp"
 
 #include <gtest/gtest.h>
 
@@ -16,8 +18,10 @@
 #include <cstdio>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace {
 
@@ -200,6 +204,40 @@ TEST(slow_bodies, the_time_of_a_reading_handler_excludes_that_of_its_client) {
     const std::string size = std::to_string(200 * piece.size());
     const seen stopped = serve({head_of("/idle", "Content-Length: " + size), piece, 1s, "", 200});
     EXPECT_TRUE(stopped.received.starts_with("HTTP/1.1 503 ")) << stopped.received;
+}
+
+// A piece comes every 4 s. The drain finds the handler waiting for one.
+TEST(slow_bodies, all_pieces_that_come_in_a_drain_share_one_time) {
+    io::simulation world(1);
+    http::server_options o;
+    o.timeouts.body = 1h;
+    o.timeouts.drain_request = 10s;
+    duration taken{};
+    const talk_with client = [&](io::context& loop, http::server& server) -> task<> {
+        io::tcp::socket socket(loop);
+        co_await socket.connect(server.local());
+        const std::string begin = head_of("/reading", long_body) + "x";
+        co_await socket.send_all(std::as_bytes(std::span(begin)));
+        co_await loop.get_scheduler().schedule_after(2s);
+        server.drain(1h);
+        const time_point began = loop.now();
+        const auto send = [&]() -> task<> {
+            for (;;) {
+                co_await loop.get_scheduler().schedule_after(4s);
+                co_await socket.send_all(std::as_bytes(std::span(begin).last(1)));
+            }
+        };
+        const auto receive = [&]() -> task<> {
+            std::byte some[100];
+            std::error_code ec;
+            (void)co_await socket.receive(some, use_await[ec]);
+        };
+        co_await execution::when_any(send(), receive());
+        taken = loop.now() - began;
+    };
+    (void)serve_with(world, std::move(o), routes(), client);
+    EXPECT_GE(taken, 10s);
+    EXPECT_LE(taken, 11s);
 }
 
 }  // namespace

@@ -6,10 +6,16 @@
 #include <coppice/exec/stopped_as.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/http/body.hpp>
+#include <coppice/http/client.hpp>
 #include <coppice/http/events.hpp>
 #include <coppice/http/filters.hpp>
 #include <coppice/http/router.hpp>
+#include <coppice/io/simulation.hpp>
 #include <coppice/stop/inplace.hpp>
+
+#include "served_world.hpp"
+
+#include <gtest/gtest.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -78,35 +84,63 @@ struct stop_counts {
     atomic<int> begun{0};  // /large
 };
 
-// /written/k stops the k-th call, and the writes of its rest. /flushed/k stops the flush after it,
-// too. /events/k stops the k-th event. /large sends an event that no socket holds.
-inline http::router stopping_routes(stop_counts& counts) {
-    const auto write_all = [&counts](http::body_writer& out, int stopped, bool flushes) -> task<> {
-        for (int i = 0; i != writes; ++i) {
-            const std::string text = noise(written_lengths[i], i);
-            std::string_view left = text;
-            for (int tries = 0; i == stopped && tries != 3; ++tries) {
-                const std::uint64_t before = out.written();
-                if (!co_await ends_at_once(out.write(left))) counts.stopped.fetch_add(1, relaxed);
-                left.remove_prefix(static_cast<std::size_t>(out.written() - before));
+// Writes all, and stops the call of this number and the writes of its rest; also the flush after
+// it, if it flushes.
+inline task<> write_all(http::body_writer& out, stop_counts& counts, int stopped, bool flushes) {
+    for (int i = 0; i != writes; ++i) {
+        const std::string text = noise(written_lengths[i], i);
+        std::string_view left = text;
+        for (int tries = 0; i == stopped && tries != 3; ++tries) {
+            const std::uint64_t before = out.written();
+            if (!co_await ends_at_once(out.write(left))) counts.stopped.fetch_add(1, relaxed);
+            left.remove_prefix(static_cast<std::size_t>(out.written() - before));
+        }
+        co_await out.write(left);
+        if (!flushes) continue;
+        for (int tries = 0; i == stopped && tries != 2; ++tries) {
+            if (!co_await ends_at_once(out.flush())) counts.stopped.fetch_add(1, relaxed);
+        }
+        if (i % 2 == 0) co_await out.flush();
+    }
+}
+
+// Sends bodies of a client whose writes are stopped, in a simulation.
+inline void send_stopped(http::server_options o, const http::client_options& with) {
+    stop_counts counts;
+    http::router routes;
+    routes.post("/", [](http::request& q) { return http::response::text(std::string(q.body())); });
+    const talk client = [&](io::context& loop, const io::endpoint& to) -> task<> {
+        http::client c(loop, with);
+        for (int k = 0; k != writes; ++k) {
+            for (const bool flushes : {false, true}) {
+                http::client_request r{.to = to, .method = "POST"};
+                r.source = http::stream([&counts, k, flushes](http::body_writer& out) -> task<> {
+                    co_await write_all(out, counts, k, flushes);
+                    EXPECT_EQ(out.written(), all_written().size());
+                });
+                EXPECT_TRUE((co_await c.send(std::move(r))).body() == all_written()) << k;
             }
-            co_await out.write(left);
-            if (!flushes) continue;
-            for (int tries = 0; i == stopped && tries != 2; ++tries) {
-                if (!co_await ends_at_once(out.flush())) counts.stopped.fetch_add(1, relaxed);
-            }
-            if (i % 2 == 0) co_await out.flush();
         }
     };
+    io::simulation world(1);
+    (void)serve_in(world, std::move(o), std::move(routes), client);
+    EXPECT_GE(counts.stopped.load(relaxed), writes);
+}
+
+// /written/k and /flushed/k write all, and stop the k-th call. /events/k stops the k-th event.
+// /large sends an event that no socket holds.
+inline http::router stopping_routes(stop_counts& counts) {
     http::router r;
     for (const bool flushes : {false, true}) {
-        r.get(flushes ? "/flushed/{k:int}" : "/written/{k:int}", [=](http::request& q) {
-            const int k = q.parameter<int>("k").value();
-            return http::response(200)
-                .content_type("text/plain")
-                .body(http::stream(
-                    [=](http::body_writer& out) { return write_all(out, k, flushes); }));
-        });
+        r.get(flushes ? "/flushed/{k:int}" : "/written/{k:int}",
+              [&counts, flushes](http::request& q) {
+                  const int k = q.parameter<int>("k").value();
+                  return http::response(200)
+                      .content_type("text/plain")
+                      .body(http::stream([&counts, k, flushes](http::body_writer& out) {
+                          return write_all(out, counts, k, flushes);
+                      }));
+              });
     }
     r.get("/events/{k:int}", [&counts](http::request& q) {
         const int k = q.parameter<int>("k").value();

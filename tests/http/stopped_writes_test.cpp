@@ -69,4 +69,8 @@ TEST_P(stopped_writes_on, a_drain_in_the_middle_of_an_event_leaves_it_whole) {
     }
 }
 
+TEST(stopped_writes, a_body_of_a_client_is_whole_whichever_write_or_flush_is_stopped) {
+    send_stopped({}, {});
+}
+
 }  // namespace

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "../http/inflated.hpp"
 #include "../http/running_server.hpp"
 #include "../http/stopped_writes.hpp"
 #include "client.hpp"
+#include "scripted_frames.hpp"
 
 namespace coppice::test {
 
@@ -73,6 +75,12 @@ TEST_P(Http2StoppedWrites, a_drain_in_the_middle_of_an_event_leaves_it_whole) {
         const std::string text = packed ? inflated(answer.body, std::size_t{1} << 24) : answer.body;
         EXPECT_TRUE(text == "data: " + large_data() + "\n\n");
     }
+}
+
+TEST(http2_stopped_writes, a_body_of_a_client_is_whole_whichever_write_or_flush_is_stopped) {
+    http::server_options o;
+    o.http2 = http2::for_server();
+    send_stopped(std::move(o), by_prior_knowledge());
 }
 
 }  // namespace

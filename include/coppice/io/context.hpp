@@ -50,7 +50,8 @@ public:
     ~context();
 
     // Runs turns until stop() was called, or until nothing is pending and no work_guard is held.
-    // Blocks: until then. Errors: none; completions must not throw.
+    // The receives on connections that an http::client keeps do not count. Blocks: until then.
+    // Errors: none; completions must not throw.
     void run();
     // Runs turns as run() does, for at most `time`. Returns true if the time ended it and there is
     // more to do.

@@ -121,6 +121,9 @@ public:
     void cancel(ring_operation& op) noexcept {
         if (op.on->is_pending(op)) ring_->cancel(op);
     }
+    // Says that one more pending operation lets run_until() return, or (false) one fewer. It goes
+    // on in the next run.
+    void note_background(bool more) noexcept { more ? ++background_ : --background_; }
     // Closes the file: at once, or in the next turn of the thread that runs the loop. Pending
     // operations on it complete with operation_canceled in a later turn.
     void close(descriptor& d) noexcept;
@@ -210,9 +213,10 @@ private:
     bool turn_time_known_ = false;
     timer_wheel wheel_;
     operation_queue deferred_;
-    operation_queue running_;  // operations of the turn under way
-    std::size_t pending_ = 0;  // operations that the ring has
-    std::size_t files_ = 0;    // the pending operations that are on files
+    operation_queue running_;     // operations of the turn under way
+    std::size_t pending_ = 0;     // operations that the ring has
+    std::size_t files_ = 0;       // the pending operations that are on files
+    std::size_t background_ = 0;  // the pending operations that let run_until() return
     unsigned inline_left_ = inline_completions_max;
     unsigned completions_left_ = completions_max;
     bool ending_ = false;
