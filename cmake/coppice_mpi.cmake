@@ -1,10 +1,25 @@
 # The component mpi: a library of its own, since it alone needs MPI. Users name it coppice::mpi.
-# -DMPI_CXX_COMPILER=mpicxx.mpich and -DMPIEXEC_EXECUTABLE=... choose between implementations.
+# -DMPI_CXX_COMPILER=mpicxx.mpich chooses between implementations.
 find_package(MPI REQUIRED)
 # The macro by which <mpi.h> tells the implementation. A program must use the same one.
 file(STRINGS "${MPI_CXX_HEADER_DIR}/mpi.h" coppice_mpi_macro LIMIT_COUNT 1
     REGEX "^#define (OPEN_MPI|MPICH_VERSION)[ \t]")
 string(REGEX MATCH "OPEN_MPI|MPICH_VERSION" coppice_mpi_macro "${coppice_mpi_macro}")
+# What is found as mpiexec may be another implementation's, which would start as many jobs of one
+# process each. The tests and bench_mpi are left out if there is no other.
+if(MPIEXEC_EXECUTABLE)
+    execute_process(COMMAND ${MPIEXEC_EXECUTABLE} --version
+        OUTPUT_VARIABLE coppice_mpiexec_says ERROR_VARIABLE coppice_mpiexec_says)
+    set(coppice_mpiexec "${coppice_mpi_macro} ${coppice_mpiexec_says}")
+    if(coppice_mpiexec MATCHES "^MPICH_VERSION .*(Open MPI|OpenRTE)")
+        find_program(COPPICE_MPIEXEC mpiexec.mpich)
+        set(MPIEXEC_EXECUTABLE ${COPPICE_MPIEXEC})
+    elseif(coppice_mpiexec MATCHES "^OPEN_MPI .*HYDRA")
+        find_program(COPPICE_MPIEXEC mpiexec.openmpi)
+        set(MPIEXEC_EXECUTABLE ${COPPICE_MPIEXEC})
+    endif()
+    mark_as_advanced(COPPICE_MPIEXEC)
+endif()
 file(GLOB coppice_mpi_sources CONFIGURE_DEPENDS src/mpi/*.cpp)
 file(GLOB coppice_mpi_headers CONFIGURE_DEPENDS include/coppice/mpi/*.hpp)
 file(GLOB coppice_mpi_internal_headers CONFIGURE_DEPENDS include/coppice/mpi/internal/*.hpp)

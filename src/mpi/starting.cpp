@@ -173,6 +173,10 @@ void call_request::keep(const MPI_Status& status) noexcept {
 
 // Returns false if the message is no whole number of objects.
 bool call_request::see(const MPI_Status& status) noexcept {
+    if (call_.source.rank == MPI_PROC_NULL) {  // MPICH 4.0 does not fill in the status
+        seen_ = {MPI_PROC_NULL, MPI_ANY_TAG, 0};
+        return true;
+    }
     int count = 0;
     ::MPI_Get_count(&status, type_of(call_.into.type), &count);
     const std::size_t units = count < 0 ? 0 : static_cast<std::size_t>(count);

@@ -2,13 +2,31 @@
 // as a job of its own, in which all processes survive.
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/environment.hpp>
+#include <coppice/mpi/message.hpp>
+#include <coppice/mpi/window.hpp>
 #include <coppice/token.hpp>
 
 #include <gtest/gtest.h>
 
 #include <mpi.h>
+#include <algorithm>
+#include <array>
+#include <chrono>
 #include <string>
 #include <system_error>
+#include <thread>
+#include <vector>
+
+namespace {
+
+int level_max = MPI_THREAD_MULTIPLE;  // that MPI_Init_thread provides
+
+}  // namespace
+
+// This stands before MPI's own.
+extern "C" int MPI_Init_thread(int* count, char*** words, int wanted, int* provided) {
+    return PMPI_Init_thread(count, words, std::min(wanted, level_max), provided);
+}
 
 namespace {
 
@@ -18,7 +36,7 @@ using coppice::block;
 void start_mpi() {
     int level = 0;
     ASSERT_EQ(::MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), MPI_SUCCESS);
-    ASSERT_EQ(level, MPI_THREAD_MULTIPLE);
+    ASSERT_EQ(level, level_max);
 }
 
 void expect_that_mpi_has_ended() {
@@ -64,6 +82,59 @@ TEST(mpi_all_survive, environments_over_the_programs_mpi_restore_its_error_handl
         EXPECT_EQ(handler_of(MPI_COMM_WORLD), MPI_ERRORS_ARE_FATAL);
         EXPECT_EQ(handler_of(MPI_COMM_SELF), MPI_ERRORS_RETURN);
     }
+    ::MPI_Finalize();
+}
+
+// Each thread passes on what the same thread of the previous process sends.
+void pass_in_a_ring(const mpi::communicator& world, int thread) {
+    const int next = (world.rank() + 1) % world.size();
+    const int previous = (world.rank() + world.size() - 1) % world.size();
+    for (int round = 0; round != 50; ++round) {
+        const std::array<int, 1> out{100 * world.rank() + round};
+        std::array<int, 1> in{};
+        mpi::send_receive(world, out, {next, thread}, in, {previous, thread}, block);
+        EXPECT_EQ(in[0], 100 * previous + round);
+    }
+}
+
+TEST(mpi_all_survive, if_mpi_lets_one_thread_call_it_operations_of_all_threads_complete) {
+    level_max = MPI_THREAD_FUNNELED;
+    const mpi::environment environment;
+    const mpi::communicator& world = environment.world();
+    EXPECT_FALSE(environment.allows_calls_of_any_thread());
+    std::vector<std::thread> threads;
+    for (int n = 0; n != 4; ++n) threads.emplace_back([&world, n] { pass_in_a_ring(world, n); });
+    for (std::thread& each : threads) each.join();
+    const mpi::communicator other = world.duplicate();
+    mpi::window<int> counters(other, 1);
+    std::array<int, 1> one{1}, before{-1};
+    mpi::fetch_accumulate(counters, one, before, 0, 0, mpi::reduction::sum, block);
+    EXPECT_LT(before[0], world.size());
+    mpi::fence(counters, block);
+    if (world.rank() == 0) EXPECT_EQ(counters.local()[0], world.size());
+}
+
+void expect_that_mpi_must_be_multiple(const mpi::environment_options& options) {
+    try {
+        const mpi::environment environment(options);
+        ADD_FAILURE() << "MPI provides MPI_THREAD_MULTIPLE";
+    } catch (const std::system_error& e) {
+        const std::string text = e.what();
+        EXPECT_NE(text.find("has provided MPI_THREAD_FUNNELED"), std::string::npos) << text;
+    }
+}
+
+TEST(mpi_all_survive, a_watch_for_failures_is_an_error_if_mpi_lets_one_thread_call_it) {
+    level_max = MPI_THREAD_FUNNELED;
+    expect_that_mpi_must_be_multiple({.failure_timeout = std::chrono::seconds(10)});
+    expect_that_mpi_has_ended();
+}
+
+TEST(mpi_all_survive, an_environment_over_the_programs_mpi_of_one_thread_is_an_error) {
+    level_max = MPI_THREAD_FUNNELED;
+    start_mpi();
+    expect_that_mpi_must_be_multiple({});
+    EXPECT_EQ(handler_of(MPI_COMM_WORLD), MPI_ERRORS_ARE_FATAL);
     ::MPI_Finalize();
 }
 

@@ -106,7 +106,10 @@ TEST(mpi_messages, beyond_the_edge_of_a_grid_there_is_no_message_and_no_wait) {
     std::array<int, 1> out{1}, in{-1};
     const mpi::address none{MPI_PROC_NULL};
     mpi::send(world(), out, none, block);
-    EXPECT_EQ(mpi::receive(world(), in, none, block).count, 0u);
+    const mpi::envelope received = mpi::receive(world(), in, none, block);
+    EXPECT_EQ(received.count, 0u);
+    EXPECT_EQ(received.source, MPI_PROC_NULL);
+    EXPECT_EQ(received.tag, MPI_ANY_TAG);
     EXPECT_EQ(mpi::send_receive(world(), out, none, in, none, block).source, MPI_PROC_NULL);
     EXPECT_EQ(mpi::probe<int>(world(), none, block).count, 0u);
     std::vector<int> nothing(3);
