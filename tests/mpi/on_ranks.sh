@@ -16,7 +16,8 @@ if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$("$mpiexec" --version 2>&1)"; the
     # Open MPI refuses to start as root, and more processes than cores, unless it is told.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     # Containers forbid that a process reads another one's memory, with a message.
-    export OMPI_MCA_btl_vader_single_copy_mechanism=${OMPI_MCA_btl_vader_single_copy_mechanism:-none}
+    : "${OMPI_MCA_btl_vader_single_copy_mechanism:=none}"
+    export OMPI_MCA_btl_vader_single_copy_mechanism
     flags=(--oversubscribe --mca btl "self,vader" --bind-to none)
 fi
 read -ra more <<<"${MPIEXEC_FLAGS:-}"

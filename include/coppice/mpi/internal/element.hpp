@@ -17,8 +17,8 @@ namespace coppice::mpi {
 // What messages are made of: types whose bytes are their value. Pointers inside mean nothing to
 // another process, so views such as std::string_view are not transferable.
 template <class T>
-concept transferable = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> &&
-                       !std::ranges::borrowed_range<T>;
+concept transferable =
+    std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> && !std::ranges::borrowed_range<T>;
 
 }  // namespace coppice::mpi
 
