@@ -135,7 +135,7 @@ void add_log(CLI::App& app, options& o) {
     app.add_option("--access-log-format", o.server.access_log_format,
                    "plain; combined: as Apache writes it; traced: combined, the request's id, its "
                    "traceparent, and the seconds; json: an object in a line, with all of these")
-        ->transform(CLI::Transformer(formats))
+        ->transform(CLI::CheckedTransformer(formats))
         ->default_str("plain")
         ->needs(log);
     app.add_flag("--request-id", o.server.send_request_id,
@@ -159,10 +159,10 @@ void add_place(CLI::App& app, options& o) {
     app.add_option("--model", o.server.model,
                    "single: one loop; multi: a loop per thread; worker: loops read, a pool "
                    "answers; async: loops run tasks, a pool the rest")
-        ->transform(CLI::Transformer(models))
+        ->transform(CLI::CheckedTransformer(models))
         ->default_str("multi");
     app.add_option("--ring", o.server.backend, "how to wait for the network: auto, uring or epoll")
-        ->transform(CLI::Transformer(rings))
+        ->transform(CLI::CheckedTransformer(rings))
         ->default_str("auto");
     app.add_option("--proxies", o.proxies,
                    "addresses of proxies that begin connections with a PROXY header, like "
@@ -180,7 +180,7 @@ void add_place(CLI::App& app, options& o) {
             ->check(refuse_other_than_block);
     app.add_option("--forwarded-field", o.server.forwarding.kind,
                    "the field that these proxies write: x-forwarded-for or forwarded")
-        ->transform(CLI::Transformer(fields))
+        ->transform(CLI::CheckedTransformer(fields))
         ->default_str("x-forwarded-for")
         ->needs(forwarded);
     add_log(app, o);
