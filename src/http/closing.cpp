@@ -30,13 +30,15 @@ void connection::drain() noexcept {
     } else if (state_ == state::idle && may_wait_in_drain()) {
         const duration time = loop_.options.timeouts.drain_first_request;
         idle_until_ = std::min(idle_until_, saturating_add(loop_.context.turn_time(), time));
-    } else if (state_ == state::idle) {
-        end_wait();
     } else if (state_ == state::reading_head || state_ == state::reading_body) {
         end_within(loop_.options.timeouts.drain_request);
     } else if (state_ == state::lingering) {
         end_within(linger_time_drain);
     }
+}
+
+void connection::end_idle_in_drain() noexcept {
+    if (session_ == nullptr && state_ == state::idle && !may_wait_in_drain()) end_wait();
 }
 
 void connection::end_wait() noexcept {

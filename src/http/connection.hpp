@@ -92,9 +92,11 @@ public:
     // Serves the one request of a stream. The connection owns `stream` if this returns true.
     static bool open_stream(serving_loop& l, link& stream) noexcept;
 
-    // Called when the server drains: ends at once if idle, otherwise after the current requests. A
-    // connection that has had no request gets the time for one.
+    // Called when the server drains: ends after the current requests, or within a limit. If idle,
+    // end_idle_in_drain() follows; a connection that has had no request may get the time for one.
     void drain() noexcept;
+    // Called in a drain when nothing is left to read. Ends the connection if it is idle.
+    void end_idle_in_drain() noexcept;
     // Ends the connection unless a request has arrived.
     void end_wait() noexcept;
     // Ends the connection, which has been idle for its time. Of HTTP/2 the client is told first.

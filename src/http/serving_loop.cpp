@@ -196,7 +196,27 @@ void serving_loop::begin_drain(duration hard_stop) noexcept {
     hasten(end_idle_, idle);
     hasten(end_handshakes_, handshakes);
     context.arm(cut_off_, saturating_add(context.turn_time(), hard_stop));
-    connection_ended();
+    idle_look_.idle_before = idle_connections();
+    context.post(idle_look_);
+}
+
+std::size_t serving_loop::idle_connections() noexcept {
+    std::size_t count = 0;
+    idle.for_each([&count](const connection&) { ++count; });
+    return count;
+}
+
+// A loop that was busy may begin its drain before it has read what came meanwhile. So the idle
+// connections are closed after a turn that has read from none of them.
+void serving_loop::idle_look::look(operation* op) noexcept {
+    idle_look& self = *static_cast<idle_look*>(op);
+    const std::size_t count = self.loop.idle_connections();
+    if (count != std::exchange(self.idle_before, count)) {
+        self.loop.context.post(self);
+        return;
+    }
+    self.loop.idle.for_each([](connection& c) { c.end_idle_in_drain(); });
+    self.loop.connection_ended();
 }
 
 // Without connections nothing is timed, and a draining loop has nothing left to do.

@@ -163,7 +163,8 @@ struct serving_loop : immovable {
     // Adds the counts of each route to `sums`, which has one more element than there are routes.
     void add_route_counts(std::vector<route_statistics>& sums) const noexcept;
 
-    // Closes idle connections, and gives the others until `hard_stop` has passed.
+    // Closes idle connections once what has come from them is read, and gives the others until
+    // `hard_stop` has passed.
     void begin_drain(duration hard_stop) noexcept;
     // Ends the remaining connections now.
     void cut_off() noexcept;
@@ -220,12 +221,21 @@ private:
         serving_loop& owner;
         void (serving_loop::*function)() noexcept;
     };
+    // Posted in a drain, so that a turn of the loop reads what has come before each run.
+    struct idle_look : io::operation {
+        explicit idle_look(serving_loop& l) noexcept : operation(&look), loop(l) {}
+        static void look(operation* op) noexcept;
+        serving_loop& loop;
+        std::size_t idle_before = 0;
+    };
+    std::size_t idle_connections() noexcept;
     std::string_view new_date() noexcept;
     void send_group() noexcept;
     void end_idle() noexcept;
     void end_handshakes() noexcept;
     void hasten(loop_timer& timer, list& waiting) noexcept;
     void hand_log_over() noexcept;
+    idle_look idle_look_{*this};
     loop_timer cut_off_{*this, &serving_loop::cut_off};
     loop_timer end_idle_{*this, &serving_loop::end_idle};
     loop_timer end_handshakes_{*this, &serving_loop::end_handshakes};

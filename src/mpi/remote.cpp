@@ -361,21 +361,21 @@ bool remote_service::begin_reply(envelope e, const reply_place& place) noexcept 
 
 // Drops the reply to a call that has left, or for which there is no memory.
 task<> remote_service::take_reply(envelope e, reply_place place) {
-    bool has_room = false;
+    bool has_memory = false;
     std::error_code error;
     try {
         if (place) place->answer.resize(e.count);
-        has_room = place != nullptr;
+        has_memory = place != nullptr;
     } catch (const std::bad_alloc&) {
     }
-    if (has_room) {
+    if (has_memory) {
         co_await receive(own_, place->answer, {e.source, e.tag}, use_await[error]);
     } else {
         co_await drop(own_, e, error);
     }
     free_number(number_of_call(e.tag), error);
     if (!place) co_return;
-    if (!has_room) error = std::make_error_code(std::errc::not_enough_memory);
+    if (!has_memory) error = std::make_error_code(std::errc::not_enough_memory);
     place->has_come.send(error);
 }
 

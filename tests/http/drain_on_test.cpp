@@ -15,7 +15,9 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -101,6 +103,35 @@ TEST_P(drain_on, a_drain_by_other_means_also_ends_the_signal_watch) {
     }
     http::server never_run(options_of(GetParam()), routes());
     never_run.drain_on({SIGUSR1});
+}
+
+// A handler holds the loop while requests come on a kept connection and on a new one.
+TEST_P(drain_on, a_request_that_has_come_before_the_drain_is_answered) {
+    http::router r = routes();
+    r.get("/holds", [this](request&) {
+        entered.fetch_add(1, release);
+        while (!go_on.load(acquire)) std::this_thread::yield();
+        return response::text("held");
+    });
+    r.get("/plain", [](request&) { return response::text("plain"); });
+    http::server_options o = options_of(GetParam());
+    o.threads = 1;
+    http::server server(std::move(o), std::move(r));
+    std::thread runner([&] { server.run(); });
+    constexpr std::string_view get_plain = "GET /plain HTTP/1.1\r\nHost: a\r\n\r\n";
+    client kept(server.port()), fresh(server.port()), busy(server.port());
+    ASSERT_TRUE(kept.send(get_plain));
+    EXPECT_EQ(body_of(kept.receive()), "plain");
+    while (server.statistics().open < 3) std::this_thread::yield();
+    ASSERT_TRUE(busy.send("GET /holds HTTP/1.1\r\nHost: a\r\n\r\n"));
+    wait_for_entry(1);
+    ASSERT_TRUE(kept.send(get_plain) && fresh.send(get_plain));
+    server.drain();
+    go_on.store(true, release);
+    EXPECT_EQ(body_of(busy.receive()), "held");
+    EXPECT_EQ(body_of(kept.receive()), "plain");
+    EXPECT_EQ(body_of(fresh.receive()), "plain");
+    runner.join();
 }
 
 // What the clients of drain_early() have got.
