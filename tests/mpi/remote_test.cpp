@@ -45,7 +45,7 @@ int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, M
 }
 int MPI_Irecv(void* into, int count, MPI_Datatype type, int from, int tag, MPI_Comm over,
               MPI_Request* made) {
-    if (type == MPI_BYTE && tag % 2 == 1 && failing_receives.load(coppice::internal::relaxed) > 0) {
+    if (tag % 2 == 1 && failing_receives.load(coppice::internal::relaxed) > 0) {
         failing_receives.fetch_sub(1, coppice::internal::relaxed);
         return MPI_ERR_NO_MEM;
     }
