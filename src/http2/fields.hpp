@@ -28,11 +28,10 @@ void check_limits(const Limits& limits, const std::string& of) {
         throw std::invalid_argument("http2::" + of + "::" + name + " must be " + allowed +
                                     ", got " + std::to_string(value));
     };
-    if (limits.streams_max < 1 || limits.streams_max > 10'000) {
-        refuse("streams_max", "1 to 10000", limits.streams_max);
-    }
-    if (limits.stream_window_bytes < 1 || limits.stream_window_bytes > NGHTTP2_MAX_WINDOW_SIZE) {
-        refuse("stream_window_bytes", "1 to 2147483647", limits.stream_window_bytes);
+    const std::size_t streams = limits.streams_max, window = limits.stream_window_bytes;
+    if (streams < 1 || streams > 10'000) refuse("streams_max", "1 to 10000", streams);
+    if (window < 1 || window > NGHTTP2_MAX_WINDOW_SIZE) {
+        refuse("stream_window_bytes", "1 to 2147483647", window);
     }
     if (limits.idle_frames_max < idle_frames_least) {
         refuse("idle_frames_max", "at least " + std::to_string(idle_frames_least),
