@@ -17,8 +17,9 @@
 #include <coppice/http2.hpp>
 #endif
 
+#include <signal.h>
 #include <unistd.h>
-#include <csignal>
+#include <array>
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -32,6 +33,17 @@ using namespace coppice;
 
 void say(const std::string& what) {
     std::fprintf(stderr, "coppice-serve: %s\n", what.c_str());
+}
+
+constexpr std::array watched_signals{SIGTERM, SIGINT, SIGHUP};
+
+// Blocks the watched signals in this thread and in those that it makes from now on. A signal that
+// comes before the watch begins is kept for it, and no handler runs on the thread of a loop.
+void block_watched_signals() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    for (const int signal : watched_signals) ::sigaddset(&set, signal);
+    ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
 // Tells the service manager, if there is one. What it is not told, it finds out later.
@@ -169,7 +181,7 @@ private:
     const std::chrono::nanoseconds drain_time_;
     const reloading& reload_;
     io::context loop_{io::backend::epoll};
-    io::signal_set signals_{loop_, {SIGTERM, SIGINT, SIGHUP}};
+    io::signal_set signals_{loop_, watched_signals};
     std::thread thread_;
 };
 
@@ -284,6 +296,7 @@ int main(int argc, char** argv) {
             std::puts("the options can be served");
             return 0;
         }
+        block_watched_signals();
         if (options.access_log == "-") {
             log.emplace(STDERR_FILENO);
         } else if (!options.access_log.empty()) {
