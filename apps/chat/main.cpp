@@ -13,6 +13,9 @@
 #include <coppice/io/run.hpp>
 #include <coppice/io/signal_set.hpp>
 
+#ifdef COPPICE_WITH_HTTP2
+#include <coppice/http2.hpp>
+#endif
 #ifdef COPPICE_WITH_TLS
 #include <coppice/tls.hpp>
 #endif
@@ -40,7 +43,10 @@ std::shared_ptr<const io::server_security> security(const chat::options& o) {
     if (o.tls_certificate.empty()) return nullptr;
 #ifdef COPPICE_WITH_TLS
     const auto own = tls::certificate::from_files(o.tls_certificate, o.tls_key);
-    const tls::server_options how{.certificates = {own}, .protocols = {"http/1.1"}};
+    tls::server_options how{.certificates = {own}, .protocols = {"http/1.1"}};
+#ifdef COPPICE_WITH_HTTP2
+    how.protocols.insert(how.protocols.begin(), "h2");
+#endif
     return tls::server_security_of(
         std::make_shared<tls::server_context_slot>(tls::server_context(how)));
 #else
@@ -87,6 +93,9 @@ int serve(const chat::options& o) {
         how.endpoint = io::endpoint::parse(o.address, o.port).value();
         how.security = security(o);
         how.threads = o.threads;
+#ifdef COPPICE_WITH_HTTP2
+        how.http2 = http2::for_server();
+#endif
         server.emplace(std::move(how), chat::make_routes(hall, o));
     } catch (const std::exception& e) {
         say(e.what());

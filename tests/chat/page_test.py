@@ -1,10 +1,11 @@
 #!/usr/bin/python3
-"""The page of coppice-chat in headless Chromium: two pages talk, in the clear and over TLS.
+"""The page of coppice-chat in headless Chromium: two pages talk, in the clear, over TLS and HTTP/2.
 
-  page_test.py CHAT TLS
+  page_test.py CHAT TLS HTTP2
 
-TLS is 1 if the program has TLS. Skipped, with status 77 and a word, where no Chromium is installed
-(scripts/packages.sh browser).
+TLS and HTTP2 are 1 if the program has them. Over both, the WebSockets of a page are streams of the
+connection that the page came on (RFC 8441). Skipped, with status 77 and a word, where no Chromium is
+installed (scripts/packages.sh browser).
 """
 import json
 import os
@@ -16,6 +17,9 @@ import tempfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../support"))
 from browser import PATIENCE, Program, check, main  # noqa: E402
+
+# The statuses that open a WebSocket over HTTP/1.1 and over HTTP/2.
+SWITCHED, CONNECTED = 101, 200
 
 # What the page shows. Each line is its kind and its text; of what was said, also the name.
 READ = """(() => {
@@ -70,10 +74,12 @@ def talk(browser, server):
     return ada, bob
 
 
-def follow(browser, program, *flags):
+def follow(browser, program, status, *flags):
     server = Program(program, "--port", "0", "--threads", "2", *flags)
     try:
         tabs = talk(browser, server)
+        for tab in tabs:
+            check(set(tab.statuses) == {status}, f"WebSockets opened with {tab.statuses}")
         check(server.drain() == 0, "the server did not drain")
         for tab in tabs:
             page = tab.wait_until("the end", lambda p: p["state"] == "closed: the server ends")
@@ -92,7 +98,7 @@ def follow(browser, program, *flags):
         server.close()
 
 
-def with_certificate(browser, program):
+def with_certificate(browser, program, status):
     folder = tempfile.mkdtemp(prefix="coppice-chat.")
     certificate, key = folder + "/certificate.pem", folder + "/key.pem"
     try:
@@ -100,20 +106,20 @@ def with_certificate(browser, program):
                         "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj",
                         "/CN=127.0.0.1", "-keyout", key, "-out", certificate],
                        check=True, capture_output=True, timeout=PATIENCE)
-        follow(browser, program, "--tls-certificate", certificate, "--tls-key", key)
+        follow(browser, program, status, "--tls-certificate", certificate, "--tls-key", key)
     finally:
         shutil.rmtree(folder)
 
 
 def test(browser):
-    _, program, tls = sys.argv
-    follow(browser, program)
+    _, program, tls, http2 = sys.argv
+    follow(browser, program, SWITCHED)
     if tls != "1":
         print("without TLS: the program has none")
     elif not shutil.which("openssl"):
         print("without TLS: openssl is not installed (scripts/packages.sh browser)")
     else:
-        with_certificate(browser, program)
+        with_certificate(browser, program, CONNECTED if http2 == "1" else SWITCHED)
 
 
 if __name__ == "__main__":

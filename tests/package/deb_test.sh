@@ -64,6 +64,11 @@ if [ "$apps" = 1 ]; then
     dpkg-deb --extract "$server" "$work/server"
     [ "$("$work/server/usr/bin/coppice-serve" --version)" = "coppice-serve $version" ] ||
         fail "the packaged coppice-serve does not say $version"
+    # libgcc-s1 comes with libstdc++6.
+    for library in $(ldd "$work/server/usr/bin/coppice-serve" | awk '$3 ~ "^/" { print $3 }'); do
+        package=$(dpkg -S "*${library#/usr}" | sed -n '1s/:.*//p')
+        [ "$package" = libgcc-s1 ] || field "$server" Depends "(^|, )${package//+/\\+}( |,|\$)"
+    done
     dpkg-deb --contents "$server" >"$work/contents"
     grep -F /include/ "$work/contents" >&2 && fail "headers beside a program"
 fi

@@ -90,7 +90,7 @@ class Browser:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         tab = self.tabs[session] = Tab(self, target, session, read)
-        for domain in ("Runtime", "Log", "Page"):
+        for domain in ("Runtime", "Log", "Page", "Network"):
             tab.call(domain + ".enable")
         answer = tab.call("Page.navigate", url=address)
         check("errorText" not in answer, f"{address} was not loaded: {answer}")
@@ -137,7 +137,8 @@ class Browser:
 
 
 class Tab:
-    """A page in the browser. Keeps its exceptions, and the errors of its console and network."""
+    """A page in the browser. Keeps its exceptions, the errors of its console and network, and the
+    statuses of the answers that opened its WebSockets."""
 
     def __init__(self, browser, target, session, read):
         self.browser = browser
@@ -145,6 +146,7 @@ class Tab:
         self.session = session
         self.script = read
         self.errors = []
+        self.statuses = []
 
     def call(self, method, **parameters):
         return self.browser.call(method, self.session, **parameters)
@@ -156,6 +158,8 @@ class Tab:
             self.errors.append(("console", json.dumps(of["args"])))
         elif method == "Log.entryAdded" and of["entry"]["level"] == "error":
             self.errors.append((of["entry"]["source"], json.dumps(of["entry"])))
+        elif method == "Network.webSocketHandshakeResponseReceived":
+            self.statuses.append(of["response"]["status"])
 
     def errors_of_script(self):
         """Without those that the network logs: a connection that is refused is such an error."""
