@@ -5,14 +5,15 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
-#include <ctime>
 #include <limits>
 #include <stdexcept>
 
@@ -84,22 +85,51 @@ std::vector<std::string> names_in(std::string_view list) {
     }
 }
 
-// The time of Type=notify-reload, as text.
+// How long a message may wait for room in the queue of the service manager.
+constexpr duration room_time_max = std::chrono::seconds(1);
+
+bool has_line(std::string_view message, std::string_view line) noexcept {
+    for (;;) {
+        const std::size_t end = message.find('\n');
+        if (message.substr(0, end) == line) return true;
+        if (end == message.npos) return false;
+        message.remove_prefix(end + 1);
+    }
+}
+
+// Adds the time that Type=notify-reload asks for to the line RELOADING=1.
 std::string with_time_of_reload(std::string_view message) {
     std::string text(message);
-    if (message.find("RELOADING=1") == message.npos) return text;
-    timespec now{};
-    ::clock_gettime(CLOCK_MONOTONIC, &now);
-    const auto microseconds =
-        static_cast<std::int64_t>(now.tv_sec) * 1'000'000 + now.tv_nsec / 1000;
-    return text + "\nMONOTONIC_USEC=" + std::to_string(microseconds);
+    if (!has_line(message, "RELOADING=1")) return text;
+    using std::chrono::microseconds;
+    const duration now = monotonic_clock().now().time_since_epoch();
+    return text +
+           "\nMONOTONIC_USEC=" + std::to_string(std::chrono::floor<microseconds>(now).count());
+}
+
+// Sends a datagram. While the receiver's queue is full, it waits for room until `deadline`. Returns
+// the error, or 0.
+int send_before(time_point deadline, int s, const endpoint& to, std::string_view text) noexcept {
+    using std::chrono::microseconds;
+    for (;;) {
+        // The system takes 0 for no limit.
+        const auto left = std::max(
+            std::chrono::ceil<microseconds>(deadline - monotonic_clock().now()), microseconds(1));
+        const timeval time{.tv_sec = left / std::chrono::seconds(1),
+                           .tv_usec = (left % std::chrono::seconds(1)).count()};
+        if (::setsockopt(s, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time) != 0) return errno;
+        if (::sendto(s, text.data(), text.size(), MSG_NOSIGNAL, to.data(), to.size()) >= 0)
+            return 0;
+        if (errno != EINTR) return errno;
+        // A signal has interrupted the wait.
+        if (monotonic_clock().now() >= deadline) return EAGAIN;
+    }
 }
 
 std::error_code send_datagram(const endpoint& to, std::string_view text) noexcept {
-    const int s = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const int s = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (s < 0) return {errno, std::system_category()};
-    const ssize_t sent = ::sendto(s, text.data(), text.size(), MSG_NOSIGNAL, to.data(), to.size());
-    const int error = sent < 0 ? errno : 0;
+    const int error = send_before(monotonic_clock().now() + room_time_max, s, to, text);
     ::close(s);
     return {error, std::system_category()};
 }

@@ -1,5 +1,6 @@
 // io/service_manager.hpp: sockets that were passed, in a child whose descriptors are its own; and
 // messages to a manager.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/io/service_manager.hpp>
 
 #include <gtest/gtest.h>
@@ -9,11 +10,15 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
+#include <thread>
 
 namespace {
 
@@ -122,6 +127,12 @@ TEST(notify_service_manager, sends_datagrams_to_paths_and_abstract_names_only) {
     EXPECT_EQ(received(), "READY=1\nSTATUS=serves");
     EXPECT_FALSE(io::notify_service_manager("RELOADING=1"));
     EXPECT_TRUE(received().starts_with("RELOADING=1\nMONOTONIC_USEC="));
+    EXPECT_FALSE(io::notify_service_manager("STATUS=a\nRELOADING=1\nX=1"));
+    EXPECT_TRUE(received().starts_with("STATUS=a\nRELOADING=1\nX=1\nMONOTONIC_USEC="));
+    for (const char* const other : {"STATUS=RELOADING=1", "RELOADING=10", "", "\n"}) {
+        EXPECT_FALSE(io::notify_service_manager(other));
+        EXPECT_EQ(received(), other);
+    }
     ::setenv("NOTIFY_SOCKET", "relative", 1);
     EXPECT_EQ(io::notify_service_manager("READY=1"), std::errc::invalid_argument);
     ::setenv("NOTIFY_SOCKET", ("/" + std::string(200, 'x')).c_str(), 1);
@@ -131,6 +142,113 @@ TEST(notify_service_manager, sends_datagrams_to_paths_and_abstract_names_only) {
     ::unsetenv("NOTIFY_SOCKET");
     EXPECT_EQ(received(), "nothing");
     ::close(manager);
+}
+
+// A manager whose queue is full, at a path or under an abstract name.
+class busy_manager {
+public:
+    explicit busy_manager(const std::string& name)
+        : at_(io::endpoint::unix_path(name).value()), socket_(listening(at_, SOCK_DGRAM)) {
+        ::setenv("NOTIFY_SOCKET", name.c_str(), 1);
+        const int filler = ::socket(AF_UNIX, SOCK_DGRAM, 0);
+        while (::sendto(filler, "X=1", 3, MSG_DONTWAIT, at_.data(), at_.size()) == 3) {
+        }
+        EXPECT_EQ(errno, EAGAIN);
+        ::close(filler);
+    }
+    busy_manager(const busy_manager&) = delete;
+    ~busy_manager() {
+        ::unsetenv("NOTIFY_SOCKET");
+        ::close(socket_);
+    }
+    // Reads until there is nothing. Returns the messages that did not fill the queue.
+    std::string take_all() const {
+        std::string told;
+        char some[256];
+        for (ssize_t n; (n = ::recv(socket_, some, sizeof some, MSG_DONTWAIT)) >= 0;) {
+            const std::string message(some, static_cast<std::size_t>(n));
+            if (message != "X=1") told += message + ";";
+        }
+        return told;
+    }
+
+private:
+    const io::endpoint at_;
+    const int socket_;
+};
+
+class full_queue : public testing::TestWithParam<const char*> {
+protected:
+    const std::string name = GetParam() + std::to_string(::getpid());
+    ~full_queue() override { ::unlink(name.c_str()); }
+};
+INSTANTIATE_TEST_SUITE_P(names, full_queue, testing::Values("@coppice-busy-", "/tmp/coppice-busy-"),
+                         [](const auto& of) { return *of.param == '@' ? "abstract" : "path"; });
+
+struct sent_message {
+    std::error_code ec;
+    std::string told;
+};
+// Sends READY=1 on another thread, calls `meanwhile` with it, and reads the queue until that thread
+// has ended.
+template <class Meanwhile>
+sent_message send_while_read(const busy_manager& manager, Meanwhile meanwhile) {
+    sent_message s;
+    internal::atomic<bool> ended{false};
+    std::thread service([&] {
+        s.ec = io::notify_service_manager("READY=1");
+        ended.store(true, internal::relaxed);
+    });
+    meanwhile(service, ended);
+    while (!ended.load(internal::relaxed)) s.told += manager.take_all();
+    service.join();
+    s.told += manager.take_all();
+    return s;
+}
+
+// Tries until the reader was not so late that the time for the message had passed.
+template <class Meanwhile>
+void expect_that_it_arrives(const std::string& name, Meanwhile meanwhile) {
+    for (int tries = 0; tries != 30; ++tries) {
+        const sent_message s = send_while_read(busy_manager(name), meanwhile);
+        ::unlink(name.c_str());
+        if (!s.ec) {
+            EXPECT_EQ(s.told, "READY=1;");
+            return;
+        }
+        EXPECT_EQ(s.ec, std::errc::resource_unavailable_try_again);
+        EXPECT_EQ(s.told, "");
+    }
+    ADD_FAILURE() << "each time the queue was full for too long";
+}
+
+TEST_P(full_queue, of_the_manager_loses_no_message_if_it_is_read_in_time) {
+    expect_that_it_arrives(name, [](std::thread&, const internal::atomic<bool>&) {});
+}
+
+TEST_P(full_queue, is_waited_for_although_signals_interrupt) {
+    static internal::atomic<int> signals;
+    struct sigaction counting{}, before{};
+    counting.sa_handler = [](int) { signals.fetch_add(1, internal::relaxed); };
+    ::sigaction(SIGUSR1, &counting, &before);
+    // The first signals may come before the wait. Each of the later ones interrupts it.
+    expect_that_it_arrives(name, [](std::thread& service, const internal::atomic<bool>& ended) {
+        signals.store(0, internal::relaxed);
+        for (int i = 0; i != 50 && !ended.load(internal::relaxed); ++i) {
+            ::pthread_kill(service.native_handle(), SIGUSR1);
+            while (signals.load(internal::relaxed) <= i && !ended.load(internal::relaxed))
+                std::this_thread::yield();
+        }
+    });
+    ::sigaction(SIGUSR1, &before, nullptr);
+}
+
+TEST_P(full_queue, that_stays_full_is_an_error_after_a_bounded_time) {
+    const busy_manager manager(name);
+    EXPECT_EQ(io::notify_service_manager("READY=1"), std::errc::resource_unavailable_try_again);
+    EXPECT_EQ(manager.take_all(), "");
+    EXPECT_FALSE(io::notify_service_manager("READY=1"));
+    EXPECT_EQ(manager.take_all(), "READY=1;");
 }
 
 TEST(watchdog_time, is_that_of_this_process) {

@@ -33,9 +33,11 @@ std::vector<activated_socket> activated_sockets();
 
 // Sends a message to the service manager, such as "READY=1", "RELOADING=1", "STOPPING=1",
 // "STATUS=draining", or "WATCHDOG=1"; newlines separate several. Does nothing without a manager
-// (NOTIFY_SOCKET). RELOADING=1 gets the time that Type=notify-reload asks for. Threads: any.
-// Blocks: never; if the manager's queue is full, that is an error. Errors: the system's;
-// std::errc::invalid_argument for a NOTIFY_SOCKET that is neither a path nor an abstract name.
+// (NOTIFY_SOCKET). A line RELOADING=1 gets the MONOTONIC_USEC that Type=notify-reload asks for.
+// Threads: any, while none changes the environment. Blocks: while the manager's queue is full, for
+// 1 s at most. Errors: the system's, such as std::errc::resource_unavailable_try_again for a queue
+// that was full for all that time; std::errc::invalid_argument for a NOTIFY_SOCKET that is neither
+// a path nor an abstract name.
 std::error_code notify_service_manager(std::string_view message) noexcept;
 
 // Returns how often "WATCHDOG=1" has to be sent at least (WATCHDOG_USEC), or nothing if the manager
