@@ -2,6 +2,7 @@
 #include <coppice/base/internal/json_string.hpp>
 
 #include <cstddef>
+#include <optional>
 
 namespace coppice::internal {
 
@@ -29,6 +30,19 @@ std::size_t character_bytes(std::string_view text) noexcept {
     return is_overlong || is_beyond || !continues(3) ? 0 : 4;
 }
 
+// Returns the code of a character that ends a line or changes a terminal, although JSON permits it
+// (DEL, C1, U+2028, U+2029) or not (C0); nothing for others. `character` is one character of UTF-8.
+std::optional<unsigned> control_code(std::string_view character) noexcept {
+    const auto byte = [&](std::size_t i) -> unsigned {
+        return static_cast<unsigned char>(character[i]);
+    };
+    if (character.size() == 1 && (byte(0) < 0x20 || byte(0) == 0x7f)) return byte(0);
+    if (character.size() == 2 && byte(0) == 0xc2 && byte(1) < 0xa0) return byte(1);
+    if (character == "\u2028") return 0x2028;
+    if (character == "\u2029") return 0x2029;
+    return std::nullopt;
+}
+
 }  // namespace
 
 void append_json_string(std::string_view text, std::string& out) {
@@ -36,14 +50,15 @@ void append_json_string(std::string_view text, std::string& out) {
     out += '"';
     while (!text.empty()) {
         const std::size_t bytes = character_bytes(text);
-        const auto first = static_cast<unsigned char>(text.front());
+        const std::string_view character = text.substr(0, bytes);
         if (bytes == 0) {
             out += "\\ufffd";
-        } else if (first < 0x20) {
-            out.append("\\u00").append(1, digits[first / 16]).append(1, digits[first % 16]);
+        } else if (const std::optional<unsigned> code = control_code(character)) {
+            out += "\\u";
+            for (int shift = 12; shift >= 0; shift -= 4) out += digits[*code >> shift & 15];
         } else {
-            if (first == '"' || first == '\\') out += '\\';
-            out.append(text.substr(0, bytes));
+            if (character == "\"" || character == "\\") out += '\\';
+            out.append(character);
         }
         text.remove_prefix(bytes == 0 ? 1 : bytes);
     }

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstdio>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -13,7 +16,19 @@ using namespace std::string_view_literals;
 TEST(json_string, escapes_quotes_backslashes_and_control_characters) {
     EXPECT_EQ(json_string(""), "\"\"");
     EXPECT_EQ(json_string("a \"b\" \\ /"), R"("a \"b\" \\ /")");
-    EXPECT_EQ(json_string("\0\n\x1f\x7f"sv), "\"\\u0000\\u000a\\u001f\x7f\"");
+    EXPECT_EQ(json_string("\0\n\x1f\x7f"sv), "\"\\u0000\\u000a\\u001f\\u007f\"");
+}
+
+TEST(json_string, escapes_each_character_that_a_program_may_take_for_the_end_of_a_line) {
+    for (unsigned code = 0x80; code != 0xa0; ++code) {
+        const char bytes[] = {'\xc2', static_cast<char>(code)};
+        std::array<char, 9> escaped;
+        std::snprintf(escaped.data(), escaped.size(), "\"\\u%04x\"", code);
+        EXPECT_EQ(json_string({bytes, 2}), escaped.data());
+    }
+    EXPECT_EQ(json_string("a\u2028b\u2029c"), R"("a\u2028b\u2029c")");
+    constexpr std::string_view neighbors = "\u00a0\u2027\u202a\xc2\x85";
+    EXPECT_EQ(json_string(neighbors), "\"\u00a0\u2027\u202a\\u0085\"");
 }
 
 TEST(json_string, keeps_utf_8_and_replaces_each_byte_that_is_none) {

@@ -223,6 +223,37 @@ TEST(a_line_of_the_access_log, is_an_object_of_valid_text_in_json) {
     EXPECT_EQ(lines[0].substr(28, 2), "Z\"") << lines[0];
 }
 
+TEST(a_line_of_the_access_log, has_no_other_end_of_a_line_or_control_in_any_format) {
+    using format = http::access_log_format;
+    const std::string evil[] = {
+        "\x80",         "\xc2\x80",     "\xc2\x85",     "\xc2\x9f",
+        "\xe2\x80\xa8", "\xe2\x80\xa9", "\xed\xa0\x80", "\xed\xa0\x80\xed\xb0\x80",
+        "\xc0\x8a",     "\x85",         "\xe2\x80",     "\xf4\x90\x80\x80"};
+    for (const format f : {format::plain, format::combined, format::traced, format::json}) {
+        http::server_options o;
+        o.access_log_format = f;
+        o.forwarding.from = {"127.0.0.1"};
+        std::string all;
+        for (const std::string& text : evil) {
+            for (const char* const field :
+                 {"User-Agent", "Referer", "X-Request-Id", "traceparent", "X-Forwarded-For"}) {
+                all += get(field + (": a" + text) + "b\r\n");
+            }
+            all += get("", "/" + text);
+        }
+        const std::string log = serve(std::move(o), telling(), all).log;
+        for (std::size_t i = 0; i != log.size(); ++i) {
+            const auto byte = static_cast<unsigned char>(log[i]);
+            EXPECT_TRUE(byte == '\n' || (byte >= 0x20 && byte != 0x7f)) << unsigned(byte);
+        }
+        for (unsigned code = 0x80; code != 0xa0; ++code) {
+            EXPECT_EQ(log.find({'\xc2', static_cast<char>(code)}), log.npos) << code;
+        }
+        EXPECT_EQ(log.find("\xe2\x80\xa8"), log.npos);
+        EXPECT_EQ(log.find("\xe2\x80\xa9"), log.npos);
+    }
+}
+
 // ---- Counts of routes ---------------------------------------------------------------------------
 
 TEST(route_statistics, count_by_pattern_and_never_by_path) {

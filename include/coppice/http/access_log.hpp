@@ -38,7 +38,8 @@ namespace coppice::http {
 //   json      an object in one line. Its members, in this order: time (RFC 3339), client, port,
 //             method, target, protocol, host, status, bytes, seconds, referer, user_agent,
 //             request_id, traceparent, parent_span (of the client's traceparent). A member without
-//             a value is null. Bytes that are not UTF-8 are U+FFFD.
+//             a value is null. Bytes that are not UTF-8 are U+FFFD. Control characters and the
+//             other ends of lines, U+0085, U+2028, and U+2029, are escaped.
 enum class access_log_format : unsigned char { plain, combined, traced, json };
 
 // Writes lines to a file on its own thread. Threads: any. Lifetime: outlives the servers that use
