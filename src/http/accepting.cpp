@@ -205,6 +205,9 @@ void shed_request::shed(operation* op) noexcept {
     request.barren_ = !has_one;
 }
 
+// The addresses of 64:ff9b::/96 are IPv4 addresses that a translator has rewritten (RFC 6052).
+constexpr std::array<unsigned char, 12> translated{0x00, 0x64, 0xff, 0x9b};
+
 address_counts::address address_counts::of(const io::endpoint& client) noexcept {
     address key{};
     if (client.is_v4()) {
@@ -213,7 +216,9 @@ address_counts::address address_counts::of(const io::endpoint& client) noexcept 
         std::memcpy(key.data() + 12, &v4.sin_addr, 4);
     } else if (client.is_v6()) {
         const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(*client.data()).sin6_addr;
-        std::memcpy(key.data(), &v6, IN6_IS_ADDR_V4MAPPED(&v6) ? 16 : 8);
+        const bool is_v4 = IN6_IS_ADDR_V4MAPPED(&v6) ||
+                           std::memcmp(&v6, translated.data(), translated.size()) == 0;
+        std::memcpy(key.data(), &v6, is_v4 ? 16 : 8);
     }
     return key;
 }

@@ -25,8 +25,8 @@ public:
     using slot = std::pair<const address, std::size_t>;
 
     // Returns what counts as one address: an IPv4 address, or the /64 of an IPv6 address, which is
-    // what one subscriber has. All clients of a Unix socket count as one, as do clients that are
-    // gone already.
+    // what one subscriber has. An address of 64:ff9b::/96 counts as the IPv4 address in it. All
+    // clients of a Unix socket count as one, as do clients that are gone already.
     static address of(const io::endpoint& client) noexcept;
     // Returns true if the client is on this machine, for example a proxy in front of the server.
     static bool is_local(const io::endpoint& client) noexcept;

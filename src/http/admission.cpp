@@ -13,6 +13,7 @@
 #include <coppice/sync/semaphore.hpp>
 
 #include "accepting.hpp"
+#include "authority.hpp"
 #include "request_marks.hpp"
 
 #include <algorithm>
@@ -47,31 +48,46 @@ std::string_view port_part(std::string_view host) noexcept {
     return host.substr(colon);
 }
 
+// Returns the host without its port, and without the dot that may end a name of DNS.
+std::string_view name_part(std::string_view host) noexcept {
+    host.remove_suffix(port_part(host).size());
+    if (host.ends_with('.')) host.remove_suffix(1);
+    return host;
+}
+
 bool is_host_of(std::string_view pattern, std::string_view host) noexcept {
     const std::string_view wanted = port_part(pattern);
-    const std::string_view port = port_part(host);
-    if (!wanted.empty() && wanted != port) return false;
-    pattern.remove_suffix(wanted.size());
-    host.remove_suffix(port.size());
+    if (!wanted.empty() && wanted != port_part(host)) return false;
+    pattern = name_part(pattern);
+    host = name_part(host);
     if (!pattern.starts_with("*.")) return equals_ignoring_case(pattern, host);
     pattern.remove_prefix(1);
     return host.size() > pattern.size() &&
            equals_ignoring_case(pattern, host.substr(host.size() - pattern.size()));
 }
 
+bool is_name(std::string_view text) noexcept {
+    const bool has_empty_label =
+        text.starts_with('.') || text.ends_with('.') || text.find("..") != text.npos;
+    return !text.empty() && !has_empty_label && std::ranges::all_of(text, [](char c) {
+        return is(c, digit_byte) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+               c == '-' || c == '_';
+    });
+}
+
 bool is_pattern(std::string_view text) noexcept {
     const std::string_view port = port_part(text);
-    text.remove_suffix(port.size());
+    const std::string_view digits = port.substr(port.empty() ? 0 : 1);
+    const bool is_number = !digits.empty() && digits.front() != '0' && fits_port(digits) &&
+                           std::ranges::all_of(digits, [](char c) { return is(c, digit_byte); });
+    if (!port.empty() && !is_number) return false;
+    if (text.starts_with('[')) {
+        text.remove_suffix(port.size());
+        return text.ends_with(']') && valid_ipv6(text.substr(1, text.size() - 2));
+    }
+    text = name_part(text);
     if (text.starts_with("*.")) text.remove_prefix(2);
-    if (port == ":" || text.empty()) return false;
-    if (port.find_first_not_of("0123456789", 1) != port.npos && !port.empty()) return false;
-    const bool literal = text.starts_with('[') && text.ends_with(']');
-    if (literal) text = text.substr(1, text.size() - 2);
-    return std::ranges::all_of(text, [&](char c) {
-        const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        return letter || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' ||
-               (literal && c == ':');
-    });
+    return is_name(text);
 }
 
 }  // namespace
@@ -282,7 +298,7 @@ allowed_hosts::allowed_hosts(std::vector<std::string> hosts) : hosts_(std::move(
         if (!is_pattern(h)) {
             throw std::invalid_argument("allowed_hosts: '" + h +
                                         "' is no host, like example.org, *.example.org, or "
-                                        "[::1]:8080");
+                                        "[::1]:8080, with a port from 1 to 65535 or none");
         }
     }
 }
@@ -303,12 +319,8 @@ std::optional<response> allowed_hosts::before(const request& r) const {
 std::optional<response> named_host::before(const request& r) const {
     const io::agreed_security* const agreed = r.security();
     if (agreed == nullptr || agreed->host.empty()) return std::nullopt;
-    const auto without_dot = [](std::string_view host) {
-        return host.substr(0, host.size() - (host.ends_with('.') ? 1 : 0));
-    };
     const auto is_named = [&](std::string_view host) {
-        host.remove_suffix(port_part(host).size());
-        return equals_ignoring_case(without_dot(agreed->host), without_dot(host));
+        return equals_ignoring_case(name_part(agreed->host), name_part(host));
     };
     const std::string_view host = r.head().host();
     const std::optional<std::string_view> field = r.find("Host");

@@ -49,10 +49,16 @@ TEST(rate_limit, gives_each_client_its_burst_and_then_its_rate) {
     for (int i = 0; i != 3; ++i) EXPECT_EQ(take("[2001:db8::1]:1", 0s), 0s);
     EXPECT_EQ(take("[2001:db8::ffff:2]:1", 0s), 100ms);  // of one /64
     EXPECT_EQ(take("[2001:db8:0:1::1]:1", 0s), 0s);
+    // IPv4 addresses that a translator has put into IPv6 are clients of their own.
+    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("[64:ff9b::192.0.2.1]:1", 0s), 0s);
+    EXPECT_EQ(take("[64:ff9b::192.0.2.1]:2", 0s), 100ms);
+    EXPECT_EQ(take("[64:ff9b::192.0.2.2]:1", 0s), 0s);
+    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("[64:ff9b:1::192.0.2.1]:1", 0s), 0s);
+    EXPECT_EQ(take("[64:ff9b:1::192.0.2.2]:1", 0s), 100ms);  // a translator's own prefix
     for (int i = 0; i != 100; ++i) EXPECT_EQ(take("192.0.2.9:1", 0s), 0s);
     for (int i = 0; i != 3; ++i) EXPECT_EQ(take("192.0.2.1:1", 3600s), 0s);  // no more than a burst
     EXPECT_EQ(take("192.0.2.1:1", 3600s), 100ms);
-    EXPECT_EQ(limit.refused(), 6u);
+    EXPECT_EQ(limit.refused(), 8u);
 }
 
 TEST(rate_limit, keeps_its_memory_when_more_clients_ask_than_it_remembers) {
@@ -289,8 +295,8 @@ TEST_P(waiting_requests_on, lose_no_turn_while_clients_come_and_go) {
     const auto counts = [&](request&) {
         const int now = inside.fetch_add(1, internal::relaxed) + 1;
         int seen = most.load(internal::relaxed);
-        while (seen < now && !most.compare_exchange_weak(seen, now, internal::relaxed,
-                                                         internal::relaxed)) {
+        while (seen < now &&
+               !most.compare_exchange_weak(seen, now, internal::relaxed, internal::relaxed)) {
         }
         inside.fetch_sub(1, internal::relaxed);
         return response::text("x");
@@ -362,8 +368,8 @@ TEST(allowed_hosts, compares_names_without_case_and_ports_only_if_told) {
         EXPECT_TRUE(hosts.contains(good)) << good;
     }
     for (const char* const bad :
-         {"", "example.org.", "example.com", "xexample.org", "example.org.evil", "example.net",
-          ".example.net", "xexample.net", "[::1]", "[::1]:80", "[::2]:8080", "10.0.0.10", ":80"}) {
+         {"", "example.com", "xexample.org", "example.org.evil", "example.net", ".example.net",
+          "xexample.net", "[::1]", "[::1]:80", "[::2]:8080", "10.0.0.10", ":80"}) {
         EXPECT_FALSE(hosts.contains(bad)) << bad;
     }
     for (const char* const wrong : {"", "*", "*.", "a b", "http://a", "a/b", "a:", "a:x", "a:8 ",
@@ -371,6 +377,33 @@ TEST(allowed_hosts, compares_names_without_case_and_ports_only_if_told) {
         EXPECT_THROW(http::allowed_hosts({wrong}), std::invalid_argument) << wrong;
     }
     EXPECT_THROW(http::allowed_hosts({}), std::invalid_argument);
+}
+
+TEST(allowed_hosts, ignores_one_dot_at_the_end_of_a_name) {
+    const http::allowed_hosts hosts({"a.org", "B.org.", "*.c.org", "*.d.org.", "e.org.:80"});
+    for (const char* const good :
+         {"a.org", "a.org.", "A.ORG.", "a.org.:80", "a.org:80", "b.org", "b.org.", "b.org.:1",
+          "x.c.org", "x.c.org.", "x.c.org.:80", "x.d.org", "x.d.org.", "e.org:80", "e.org.:80"}) {
+        EXPECT_TRUE(hosts.contains(good)) << good;
+    }
+    for (const char* const bad : {"a.org..", "a.org..:80", ".a.org.", ".", "..", ".:80", "c.org.",
+                                  "d.org.", "e.org.", "e.org.:81", "org.", "x.a.org."}) {
+        EXPECT_FALSE(hosts.contains(bad)) << bad;
+    }
+}
+
+TEST(allowed_hosts, refuses_a_list_with_what_no_client_can_ask_for) {
+    for (const char* const wrong :
+         {"a:0",    "a:65536", "a:99999", "a:080",       "a:123456789012345678901",
+          "a:-1",   "a:+1",    "[::1]:0", "[::1]:65536", ".",
+          "*..",    "..",      "a..",     "a..b",        ".a",
+          "*..a",   "[]",      "[::1",    "[::g]",       "[127.0.0.1]",
+          "[::1].", "*.[::1]", "::1",     "a:1:2"}) {
+        EXPECT_THROW(http::allowed_hosts({wrong}), std::invalid_argument) << wrong;
+    }
+    for (const char* const good : {"a:1", "a:65535", "[::1]:65535", "a_b.c-d", "*.a:1", "[::]"}) {
+        EXPECT_NO_THROW(http::allowed_hosts({good})) << good;
+    }
 }
 
 TEST(allowed_hosts, answers_421_before_a_handler_sees_the_request) {

@@ -34,11 +34,12 @@ struct rate_limit_options {
 };
 
 // Refuses requests of clients that make too many, with 429 and Retry-After. A client is
-// request::peer(), so one that a trusted proxy names: an IPv4 address, or a /64 of IPv6. A client
-// that is refused does not lose more by asking again. If more clients ask than are remembered, the
-// limit forgets those that have the most left, so a client may get more than its rate, and never
-// less. Threads: any. Cost: a lock that few others share, no allocation; O(1) memory, allocated by
-// the constructor. Source: the generic cell rate algorithm, which is a bucket of `burst` tokens.
+// request::peer(), so one that a trusted proxy names: an IPv4 address, also one that a translator
+// has put into 64:ff9b::/96 (RFC 6052), or a /64 of IPv6. A client that is refused does not lose
+// more by asking again. If more clients ask than are remembered, the limit forgets those that have
+// the most left, so a client may get more than its rate, and never less. Threads: any. Cost: a lock
+// that few others share, no allocation; O(1) memory, allocated by the constructor. Source: the
+// generic cell rate algorithm, which is a bucket of `burst` tokens.
 class rate_limit final : public filter {
 public:
     // Errors: std::invalid_argument for a rate that is not from 1e-6 to 1e9, and for a burst or a
@@ -126,7 +127,8 @@ private:
 // site that has been led to this address (DNS rebinding) reaches no handler, and no handler makes a
 // link of a name that a client has invented. A host is "example.org"; "*.example.org" for every
 // name below it, but not itself; "192.0.2.1" or "[::1]" as clients write it. With ":8080" it is for
-// that port alone, else for any. Case is ignored. The target's authority, the field Host, and
+// that port alone, else for any. Case is ignored, and so is a dot at the end of a name, of the list
+// and of a request: "example.org." is "example.org". The target's authority, the field Host, and
 // HTTP/2's :authority all have to be allowed; a request of HTTP/1.0 without a host is not.
 // (HTTP/1.1 without Host, or with two, is 400 before any filter.) Threads: any. Cost: O(hosts), no
 // allocation.
@@ -148,10 +150,11 @@ private:
 // named in its handshake (SNI), with 421. A client that shares a connection among hosts then asks
 // again on another one (RFC 9110 section 15.5.20). For a server with a certificate for each host
 // whose handlers must not answer under another one's. The target's authority, the field Host, and
-// HTTP/2's :authority are compared without their ports; case is ignored. Requests in the clear
-// pass, and those of a client that has named no host, which has got the first certificate. Behind a
-// proxy that encrypts, the host of the handshake is the proxy's choice. Threads: any. Cost: no
-// allocation.
+// HTTP/2's :authority are compared without their ports; case and a dot at the end are ignored. A
+// client that resumes a session of TLS 1.2 has the host of that session, whatever it names (see
+// io::agreed_security::host). Requests in the clear pass, and those of a client that has named no
+// host, which has got the first certificate. Behind a proxy that encrypts, the host of the
+// handshake is the proxy's choice. Threads: any. Cost: no allocation.
 class named_host final : public filter {
 public:
     std::optional<response> before(const request& r) const override;

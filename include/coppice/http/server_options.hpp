@@ -98,9 +98,10 @@ struct server_options {
     // is waiting, a new connection gets 503. The same happens when the system's descriptors run
     // out.
     std::size_t connections_max = 10'000;
-    // Connections of one IPv4 address or one /64 of IPv6; beyond this they get 503. If not set: an
-    // eighth of connections_max, and at least 8. That default applies only once a sixteenth of
-    // connections_max are open, and not to clients on this machine, such as a proxy.
+    // Connections of one IPv4 address, also one in 64:ff9b::/96 (RFC 6052), or of one /64 of IPv6;
+    // beyond this they get 503. If not set: an eighth of connections_max, and at least 8. That
+    // default applies only once a sixteenth of connections_max are open, and not to clients on this
+    // machine, such as a proxy.
     std::optional<std::size_t> connections_per_address_max = {};
     std::uint64_t requests_per_connection_max = 1'000'000;  // the last answer says close
     // For handlers that read their body piece by piece; beyond this: 413.
