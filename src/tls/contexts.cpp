@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
+#include <chrono>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -31,10 +33,41 @@ int no_password(char*, int, int, void*) noexcept {
     return -1;
 }
 
+// Throws the error that ended the reading of a PEM text, unless that was the end of the text.
+void check_read_to_end(const std::string& what) {
+    if (ERR_GET_REASON(::ERR_peek_last_error()) != PEM_R_NO_START_LINE) throw_error(what);
+    ::ERR_clear_error();
+}
+
 owned_bio bio_of(std::string_view text) {
     owned_bio bio(::BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
     if (bio == nullptr) throw std::bad_alloc();
     return bio;
+}
+
+// Calls `use` with each object that `next` reads from a PEM text, and returns how many there are.
+// Errors: std::system_error, which names `what`, for malformed text and for text without any.
+template <class Next, class Use>
+std::size_t for_each_in(std::string_view pem, const std::string& what, Next next, Use use) {
+    ::ERR_clear_error();
+    const owned_bio text = bio_of(pem);
+    std::size_t count = 0;
+    for (; const auto each = next(text.get()); ++count) use(*each);
+    if (count == 0) throw_error(what);
+    check_read_to_end(what);
+    return count;
+}
+
+owned_certificate next_certificate(BIO* text) {
+    return owned_certificate(::PEM_read_bio_X509_AUX(text, nullptr, &no_password, nullptr));
+}
+
+std::chrono::sys_seconds time_of(const ASN1_TIME* time, const std::string& what) {
+    std::tm parts{};
+    if (::ASN1_TIME_to_tm(time, &parts) != 1) {
+        throw std::system_error(std::make_error_code(std::errc::invalid_argument), what);
+    }
+    return std::chrono::sys_seconds(std::chrono::seconds(::timegm(&parts)));
 }
 
 }  // namespace
@@ -45,6 +78,16 @@ certificate certificate::from_files(const std::string& chain_path, const std::st
     certificate own{.chain = read_named_file(chain_path), .key = read_named_file(key_path)};
     if (!ocsp_path.empty()) own.ocsp = read_named_file(ocsp_path);
     return own;
+}
+
+validity certificate::valid() const {
+    const std::string what = "tls: the chain of a certificate";
+    validity all{std::chrono::sys_seconds::min(), std::chrono::sys_seconds::max()};
+    for_each_in(chain, what, &next_certificate, [&](X509& each) {
+        all.from = std::max(all.from, time_of(::X509_get0_notBefore(&each), what));
+        all.until = std::min(all.until, time_of(::X509_get0_notAfter(&each), what));
+    });
+    return all;
 }
 
 client_context::client_context(const client_options& options)
@@ -86,9 +129,7 @@ void load_certificate(SSL_CTX& context, const certificate& own, const std::strin
         if (SSL_CTX_add0_chain_cert(&context, next.get()) != 1) throw_error(what + ": the chain");
         (void)next.release();
     }
-    const unsigned long end = ::ERR_peek_last_error();
-    if (ERR_GET_REASON(end) != PEM_R_NO_START_LINE) throw_error(what + ": the chain");
-    ::ERR_clear_error();
+    check_read_to_end(what + ": the chain");
 
     const owned_bio text = bio_of(own.key);
     const owned_key key(::PEM_read_bio_PrivateKey(text.get(), nullptr, &no_password, nullptr));
@@ -99,17 +140,22 @@ void load_certificate(SSL_CTX& context, const certificate& own, const std::strin
 
 std::size_t trust(SSL_CTX& context, std::string_view pem, const std::string& what) {
     X509_STORE* const store = ::SSL_CTX_get_cert_store(&context);
-    const owned_bio text = bio_of(pem);
-    std::size_t count = 0;
-    while (const owned_certificate next{
-        ::PEM_read_bio_X509_AUX(text.get(), nullptr, &no_password, nullptr)}) {
-        if (::X509_STORE_add_cert(store, next.get()) != 1) throw_error(what);
-        ++count;
-    }
-    if (count == 0 || ERR_GET_REASON(::ERR_peek_last_error()) != PEM_R_NO_START_LINE)
-        throw_error(what);
-    ::ERR_clear_error();
-    return count;
+    return for_each_in(pem, what, &next_certificate, [&](X509& each) {
+        if (::X509_STORE_add_cert(store, &each) != 1) throw_error(what);
+    });
+}
+
+void refuse_revoked(SSL_CTX& context, std::string_view pem, const std::string& what) {
+    X509_STORE* const store = ::SSL_CTX_get_cert_store(&context);
+    const auto next = [](BIO* text) {
+        return owned_revocations(::PEM_read_bio_X509_CRL(text, nullptr, &no_password, nullptr));
+    };
+    for_each_in(pem, what, next, [&](X509_CRL& each) {
+        if (::X509_STORE_add_crl(store, &each) != 1) throw_error(what);
+    });
+    check_made(
+        ::X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL) == 1,
+        "tls: X509_STORE_set_flags");
 }
 
 std::string encode_protocols(const std::vector<std::string>& protocols) {

@@ -19,6 +19,8 @@ owned_context make_context(const SSL_METHOD* method, version version_min, bool k
 void load_certificate(SSL_CTX& context, const certificate& own, const std::string& what);
 // Adds the certificates of a PEM text to what the context trusts. Returns how many there are.
 std::size_t trust(SSL_CTX& context, std::string_view pem, const std::string& what);
+// Adds the lists of revoked certificates of a PEM text, and asks for one of each authority.
+void refuse_revoked(SSL_CTX& context, std::string_view pem, const std::string& what);
 // Returns ALPN protocols in the form in which they are sent. Errors: std::invalid_argument.
 std::string encode_protocols(const std::vector<std::string>& protocols);
 // Returns a host's name in lower case, without the dot at its end.

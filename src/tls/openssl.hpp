@@ -27,6 +27,7 @@ using owned_ssl = std::unique_ptr<SSL, freed_by<&SSL_free>>;
 using owned_session = std::unique_ptr<SSL_SESSION, freed_by<&SSL_SESSION_free>>;
 using owned_bio = std::unique_ptr<BIO, freed_by<&BIO_free>>;
 using owned_certificate = std::unique_ptr<X509, freed_by<&X509_free>>;
+using owned_revocations = std::unique_ptr<X509_CRL, freed_by<&X509_CRL_free>>;
 using owned_key = std::unique_ptr<EVP_PKEY, freed_by<&EVP_PKEY_free>>;
 
 // Takes the oldest error of this thread's queue, and empties the queue. Returns `otherwise` if

@@ -26,10 +26,11 @@ namespace internal {
 namespace {
 
 // The identity that a ticket is bound to. It resumes only on a context that asks clients for the
-// same certificates.
+// same certificates, and refuses the same ones.
 std::array<unsigned char, SHA256_DIGEST_LENGTH> identity_of(const server_options& options) {
     std::string text = std::to_string(static_cast<int>(options.clients));
     text += options.client_authorities;
+    text += options.client_revocations;
     std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
     ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
     return digest;
@@ -60,6 +61,9 @@ server_state::server_state(const server_options& options, const server_state* be
     if (options.clients != client_certificates::ignore && options.client_authorities.empty())
         throw std::invalid_argument(
             "tls::server_context: certificates of clients need client_authorities");
+    if (options.clients == client_certificates::ignore && !options.client_revocations.empty())
+        throw std::invalid_argument(
+            "tls::server_context: client_revocations need certificates of clients");
     for (const certificate& each : options.certificates) add(each, options);
 }
 
@@ -102,6 +106,9 @@ void server_state::ask_clients(SSL_CTX& context, const server_options& options) 
                "tls: identity");
     if (options.clients == client_certificates::ignore) return;
     trust(context, options.client_authorities, "tls::server_context: client_authorities");
+    if (!options.client_revocations.empty())
+        refuse_revoked(context, options.client_revocations,
+                       "tls::server_context: client_revocations");
     int mode = SSL_VERIFY_PEER;
     if (options.clients == client_certificates::require) mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
     ::SSL_CTX_set_verify(&context, mode, nullptr);

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace coppice::test {
 
@@ -43,7 +44,33 @@ public:
         const certificate_pointer made = make(*key, w, false);
         return {.chain = pem_of(made.get()), .key = pem_of(key.get())};
     }
-    // The same through a certificate between the two, which may or may not issue others.
+    // A list of certificates that it has revoked (CRL), for the time from a minute ago to `ends`
+    // seconds from now.
+    std::string revoke(const std::vector<tls::certificate>& which, long ends = 3600) const {
+        const std::unique_ptr<X509_CRL, decltype(&X509_CRL_free)> made(X509_CRL_new(),
+                                                                       &X509_CRL_free);
+        const std::unique_ptr<ASN1_TIME, decltype(&ASN1_TIME_free)> time(ASN1_TIME_new(),
+                                                                         &ASN1_TIME_free);
+        X509_CRL_set_version(made.get(), 1);
+        X509_CRL_set_issuer_name(made.get(), X509_get_subject_name(own_.get()));
+        X509_CRL_set1_nextUpdate(made.get(), X509_gmtime_adj(time.get(), ends));
+        X509_CRL_set1_lastUpdate(made.get(), X509_gmtime_adj(time.get(), -60));
+        for (const tls::certificate& each : which) {
+            const std::unique_ptr<BIO, decltype(&BIO_free)> text(
+                BIO_new_mem_buf(each.chain.data(), static_cast<int>(each.chain.size())), &BIO_free);
+            const certificate_pointer leaf(PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr),
+                                           &X509_free);
+            X509_REVOKED* const entry = X509_REVOKED_new();
+            X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(leaf.get()));
+            X509_REVOKED_set_revocationDate(entry, time.get());
+            X509_CRL_add0_revoked(made.get(), entry);
+        }
+        X509_CRL_sign(made.get(), key_.get(), EVP_sha256());
+        const std::unique_ptr<BIO, decltype(&BIO_free)> bio(BIO_new(BIO_s_mem()), &BIO_free);
+        PEM_write_bio_X509_CRL(bio.get(), made.get());
+        return text_in(bio.get());
+    }
+    // The same as issue() through a certificate between the two, which may or may not issue others.
     tls::certificate issue_through_another(bool may_issue, const wish& w = {}) const {
         const authority another("another");
         const certificate_pointer between =

@@ -7,7 +7,9 @@
 #include <gtest/gtest.h>
 
 #include <openssl/x509_vfy.h>
+#include <chrono>
 #include <string>
+#include <system_error>
 
 namespace {
 
@@ -118,6 +120,57 @@ TEST(tls_certificates, a_server_judges_a_clients_certificate_by_time_and_by_purp
               tls::errc::certificate_expired);
     EXPECT_EQ(judged_by_server({.names = "", .begins = 50, .ends = 100}),
               tls::errc::certificate_not_yet_valid);
+}
+
+TEST(tls_certificates, a_server_refuses_a_client_whose_certificate_was_revoked) {
+    usual u;
+    u.server.clients = tls::client_certificates::request;
+    const authority of_clients("clients");
+    u.server.client_authorities = of_clients.pem();
+    const tls::certificate good = of_clients.issue({.names = "", .subject = "good"});
+    const tls::certificate bad = of_clients.issue({.names = "", .subject = "bad"});
+    const auto judged_by_server = [&](const tls::certificate& own) {
+        u.client.own = own;
+        joined_engines both = u.join();
+        both.shake();
+        return both.server_end.error;
+    };
+    EXPECT_FALSE(judged_by_server(bad));
+    u.server.client_revocations = of_clients.revoke({bad});
+    EXPECT_FALSE(judged_by_server(good));
+    EXPECT_EQ(judged_by_server(bad), tls::errc::certificate_revoked);
+    EXPECT_FALSE(judged_by_server({}));  // a client that shows none
+    // A list that is old, or of another authority, says nothing of today.
+    u.server.client_revocations = of_clients.revoke({}, -1);
+    EXPECT_EQ(judged_by_server(good), result_of_x509(X509_V_ERR_CRL_HAS_EXPIRED));
+    u.server.client_revocations = authority("others").revoke({});
+    EXPECT_EQ(judged_by_server(good), result_of_x509(X509_V_ERR_UNABLE_TO_GET_CRL));
+    // One text has the lists of all authorities.
+    u.server.client_revocations += of_clients.revoke({bad});
+    EXPECT_FALSE(judged_by_server(good));
+    EXPECT_EQ(judged_by_server(bad), tls::errc::certificate_revoked);
+}
+
+TEST(tls_certificates, know_the_time_in_which_their_whole_chain_is_valid) {
+    using std::chrono::seconds;
+    const authority issuer;
+    const auto now = std::chrono::floor<seconds>(std::chrono::system_clock::now());
+    const auto is_near = [&](std::chrono::sys_seconds at, long offset) {
+        return std::chrono::abs(at - now - seconds(offset)) < seconds(120);
+    };
+    const tls::validity one = issuer.issue({.begins = -4000, .ends = 5000}).valid();
+    EXPECT_TRUE(is_near(one.from, -4000));
+    EXPECT_TRUE(is_near(one.until, 5000));
+    tls::certificate chain = issuer.issue({.begins = -9000, .ends = 9000});
+    chain.chain += issuer.issue({.begins = -8000, .ends = -1000}).chain;
+    EXPECT_TRUE(is_near(chain.valid().from, -8000));
+    EXPECT_TRUE(is_near(chain.valid().until, -1000));
+    for (const char* const text : {"", "no PEM"}) {
+        const tls::certificate none{.chain = text, .key = ""};
+        EXPECT_THROW((void)none.valid(), std::system_error) << text;
+    }
+    chain.chain += "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+    EXPECT_THROW((void)chain.valid(), std::system_error);
 }
 
 }  // namespace

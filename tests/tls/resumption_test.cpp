@@ -161,6 +161,26 @@ TEST(tls_resumption, a_resumed_client_is_still_known_by_its_certificate) {
     EXPECT_EQ(r.subject, "CN=alice");
 }
 
+TEST(tls_resumption, a_client_that_was_revoked_since_does_not_resume) {
+    resuming r;
+    const authority of_clients("clients");
+    r.server.clients = tls::client_certificates::require;
+    r.server.client_authorities = of_clients.pem();
+    r.server.client_revocations = of_clients.revoke({});
+    r.client.own = of_clients.issue({.names = "", .subject = "alice"});
+    const tls::server_context server(r.server);
+    EXPECT_FALSE(r.connect(server));
+    EXPECT_TRUE(r.connect(server));
+    const tls::server_context same(r.server, server);
+    EXPECT_TRUE(r.connect(same));
+    r.server.client_revocations = of_clients.revoke({r.client.own});
+    joined_engines both(tls::engine(r.of_client(), "server.example"),
+                        tls::engine(tls::server_context(r.server, server)));
+    EXPECT_TRUE(both.client.engine.resume(r.last));
+    both.shake();
+    EXPECT_EQ(both.server_end.error, tls::errc::certificate_revoked);
+}
+
 TEST(tls_resumption, a_successor_takes_over_the_keys_and_another_context_does_not) {
     resuming r;
     const tls::server_context server(r.server);
@@ -226,6 +246,9 @@ TEST(tls_context, options_that_fit_nothing_are_refused_with_a_reason) {
     o.clients = tls::client_certificates::require;
     EXPECT_THROW(tls::server_context{o}, std::invalid_argument);
     o = u.server;
+    o.client_revocations = u.issuer.revoke({});
+    EXPECT_THROW(tls::server_context{o}, std::invalid_argument);
+    o = u.server;
     o.protocols = {""};
     EXPECT_THROW(tls::server_context{o}, std::invalid_argument);
     o.protocols = {std::string(256, 'x')};
@@ -248,6 +271,12 @@ TEST(tls_context, options_that_fit_nothing_are_refused_with_a_reason) {
               "tls::server_context: certificate 2: the certificate: no start line");
     EXPECT_EQ(error_of([] { tls::certificate::from_files("/nowhere/chain", "/nowhere/key"); }),
               "tls: cannot read /nowhere/chain: No such file or directory");
+    o = u.server;
+    o.clients = tls::client_certificates::request;
+    o.client_authorities = u.issuer.pem();
+    o.client_revocations = u.issuer.pem();  // a certificate is no list
+    EXPECT_EQ(error_of([&] { tls::server_context{o}; }),
+              "tls::server_context: client_revocations: no start line");
     tls::client_options c;
     c.authorities = "no PEM";
     EXPECT_EQ(error_of([&] { tls::client_context{c}; }), "tls: client authorities: no start line");

@@ -30,6 +30,12 @@ class client_state;
 // The versions of the protocol.
 enum class version { tls_1_2, tls_1_3 };
 
+// The first and the last second of a time, in UTC.
+struct validity {
+    std::chrono::sys_seconds from;
+    std::chrono::sys_seconds until;
+};
+
 // A certificate, and the key that proves it.
 struct certificate {
     std::string chain;  // PEM: the certificate, then the intermediate ones
@@ -44,6 +50,9 @@ struct certificate {
     // Blocks: while it reads. Errors: std::system_error, which names the file.
     static certificate from_files(const std::string& chain_path, const std::string& key_path,
                                   const std::string& ocsp_path = {});
+    // Returns the time in which all certificates of the chain are valid. `from` is later than
+    // `until` if there is none. Errors: std::system_error for a chain that cannot be read.
+    validity valid() const;
 };
 
 // What a server does about certificates of its clients.
@@ -67,6 +76,11 @@ struct server_options {
     // them; required unless they are ignored.
     client_certificates clients = client_certificates::ignore;
     std::string client_authorities = {};
+    // The lists of certificates that were revoked (CRL, PEM). If there are any, each authority in
+    // the chain of a client's certificate needs one, the authority that ends it too. Otherwise, or
+    // if the list is older than it says that it may be, the certificate is refused. Another text
+    // in a successor makes the tickets of clients no good, so that they are judged again.
+    std::string client_revocations = {};
     // Resumption by tickets, which the server keeps no state for. The key that encrypts them is
     // replaced when it is this old, and opens them for as long again. 0: no tickets.
     internal::duration ticket_key_age = std::chrono::hours(1);
