@@ -38,4 +38,15 @@ inline void add_time(CLI::App& app, const std::string& flag, std::int64_t& ms,
         ->default_str(std::to_string(ms / 1000) + "s");
 }
 
+// Lets the switches that were added have no other values than true and false; CLI11 takes 2 and
+// "yes" too.
+inline void refuse_other_switches(CLI::App& app) {
+    const auto is_switch = [](CLI::Option* o) { return o->get_expected_min() == 0; };
+    for (CLI::Option* const each : app.get_options(is_switch)) {
+        each->check([](const std::string& text) {
+            return text == "true" || text == "false" ? "" : "'" + text + "' is not true or false";
+        });
+    }
+}
+
 }  // namespace common

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "options.hpp"
 
@@ -20,6 +21,9 @@ public:
 
     // Returns what makes connections secure; nullptr if there are no certificates.
     std::shared_ptr<const coppice::io::server_security> security() const { return security_; }
+    // Returns a sentence for each certificate that is not valid now, or that has one in its chain
+    // that is not.
+    const std::vector<std::string>& out_of_date() const { return out_of_date_; }
     // Reads the files again. New connections get what they hold, and open ones go on as they began.
     // Errors: as the constructor; the old certificates stay.
     void reload();
@@ -28,6 +32,7 @@ private:
     struct present;  // the context of new connections, and where it comes from
     std::shared_ptr<present> present_;
     std::shared_ptr<const coppice::io::server_security> security_;
+    std::vector<std::string> out_of_date_;
 };
 
 }  // namespace serve

@@ -19,6 +19,7 @@
 
 #include <signal.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -47,23 +48,25 @@ void block_watched_signals() {
 }
 
 // Tells the service manager, if there is one. What it is not told, it finds out later.
-void tell_manager(const char* message) {
+void tell_manager(const std::string& message) {
     if (const std::error_code ec = io::notify_service_manager(message)) {
-        say(std::string("NOTIFY_SOCKET: ") + message + ": " + ec.message());
+        say("NOTIFY_SOCKET: " + message + ": " + ec.message());
     }
 }
 
-// What SIGHUP reopens. If that fails, the old one stays in use.
+// What SIGHUP reopens. If that fails, the old one stays in use. A call returns what has failed,
+// separated by semicolons; "" if nothing has.
 class reloading {
 public:
     reloading(serve::world& world, std::optional<http::access_log>& log,
               serve::certificates& certificates, const serve::options& o)
         : world_(world), log_(log), certificates_(certificates), options_(o) {}
-    void operator()() const {
-        bool good = true;
+    std::string operator()() const {
+        std::string failures;
         const auto failed = [&](const std::string& what, const char* why) {
-            say("SIGHUP: " + what + " cannot be opened again, the old one stays: " + why);
-            good = false;
+            const std::string text = what + " cannot be opened again, the old one stays: " + why;
+            say("SIGHUP: " + text);
+            failures += (failures.empty() ? "" : "; ") + text;
         };
         if (log_ && options_.access_log != "-") {
             if (const std::error_code ec = log_->reopen()) {
@@ -79,10 +82,12 @@ public:
         }
         try {
             certificates_.reload();
+            for (const std::string& late : certificates_.out_of_date()) say("SIGHUP: " + late);
         } catch (const std::exception& e) {
             failed("a certificate", e.what());
         }
-        if (good) say("SIGHUP: opened again");
+        if (failures.empty()) say("SIGHUP: opened again");
+        return failures;
     }
 
 private:
@@ -127,9 +132,7 @@ private:
             const int signal = co_await signals_.wait(use_await[ec]);
             if (ec) co_return;
             if (signal == SIGHUP) {
-                tell_manager("RELOADING=1");
-                reload_();
-                tell_manager("READY=1");
+                reload(draining);
                 continue;
             }
             if (draining) {
@@ -137,12 +140,22 @@ private:
                 std::_Exit(128 + signal);
             }
             draining = true;
-            say("draining");
-            tell_manager("STOPPING=1\nSTATUS=draining");
             // Relaxed: nothing depends on its order.
             world_.draining.store(true, std::memory_order_relaxed);
+            say("draining");
+            tell_manager("STOPPING=1\nSTATUS=draining");
             drain_later();
         }
+    }
+    // A manager that was told STOPPING=1 is not told of reloads.
+    void reload(bool draining) const {
+        if (!draining) tell_manager("RELOADING=1");
+        std::string failures = reload_();
+        std::ranges::replace(failures, '\n', ' ');  // a newline would begin another variable
+        if (draining) return;
+        tell_manager(failures.empty()
+                         ? "READY=1\nSTATUS=serving"
+                         : "READY=1\nSTATUS=serving, but the last reload failed: " + failures);
     }
     // Tells the manager that the server is well, twice as often as it asks, as long as each loop
     // takes up work in time. A server that drains is well: its loops may have ended.
@@ -156,7 +169,8 @@ private:
             if (draining || world_.board->is_prompt(time)) tell_manager("WATCHDOG=1");
         }
     }
-    // First only /readyz tells, so that a balancer sends its requests to another server.
+    // First only /readyz tells, so that a balancer sends its requests to another server, and each
+    // answer of HTTP/1.1 closes its connection, so that the balancer's next one goes there too.
     session drain_later() {
         io::timer timer(loop_);
         std::error_code ec;
@@ -188,6 +202,45 @@ private:
 int refuse(const std::string& why) {
     say(why);
     return 2;
+}
+
+// A place where the options let the server listen.
+struct place {
+    const char* flag;
+    io::endpoint at;
+};
+
+bool is_every_address(const io::endpoint& at, const char* address) {
+    return at == io::endpoint::parse(address, at.port()).value();
+}
+
+// Returns true if two listeners want the same port of an address. Linux gives the connections of
+// IPv4 to a listener on :: too.
+bool overlap(const io::endpoint& a, const io::endpoint& b) {
+    if (a.port() != b.port() || a.port() == 0) return false;
+    const auto takes = [](const io::endpoint& one, const io::endpoint& other) {
+        return is_every_address(one, "::") || (is_every_address(one, "0.0.0.0") && other.is_v4());
+    };
+    return a == b || takes(a, b) || takes(b, a);
+}
+
+// Errors: std::invalid_argument if the options name one port twice.
+void check_ports(const serve::options& o) {
+    std::vector<place> places;
+    const auto add = [&](const char* flag, const std::string& address, std::uint16_t port) {
+        places.push_back({flag, io::endpoint::parse(address, port).value()});
+    };
+    if (!o.tls_only) add("--port", o.address, o.port);
+    if (!o.tls_certificates.empty()) add("--tls-port", o.address, o.tls_port);
+    if (o.admin_port) add("--admin-port", o.admin_address, *o.admin_port);
+    for (std::size_t i = 1; i < places.size(); ++i) {
+        for (std::size_t k = 0; k != i; ++k) {
+            if (!overlap(places[i].at, places[k].at)) continue;
+            throw std::invalid_argument(
+                std::string(places[i].flag) + ": " + places[i].at.to_string() + " is the port of " +
+                places[k].flag + " (" + places[k].at.to_string() + "): choose another one");
+        }
+    }
 }
 
 // Makes the server listen on the options' ports, or on the sockets that were passed: encrypted on
@@ -291,7 +344,12 @@ int main(int argc, char** argv) {
     try {
         if (!options.root.empty()) world.files.set(serve::open_files(options));
         certificates.emplace(options);
+        const std::vector<io::activated_socket> passed = io::activated_sockets();
+        if (passed.empty()) check_ports(options);
+        // Only --check fails for these: a restart must not, since clients decide what they accept.
+        for (const std::string& late : certificates->out_of_date()) say(late);
         if (options.check) {
+            if (!certificates->out_of_date().empty()) return 2;
             (void)serve::make_routes(world, options);
             std::puts("the options can be served");
             return 0;
@@ -311,7 +369,7 @@ int main(int argc, char** argv) {
         if (options.handshake_threads != 0) {
             how.handshake_pool = &handshakes.emplace(options.handshake_threads);
         }
-        choose_listeners(how, io::activated_sockets(), certificates->security(), options);
+        choose_listeners(how, passed, certificates->security(), options);
         secure.push_back(how.security != nullptr);
         for (const auto& l : how.more_listeners) secure.push_back(l.security != nullptr);
         server.emplace(std::move(how), serve::make_routes(world, options));

@@ -2,6 +2,7 @@
 #include "options.hpp"
 
 #include "../common/flags.hpp"
+#include "config_file.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -12,6 +13,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <memory>
 #include <utility>
 
 namespace serve {
@@ -61,12 +63,14 @@ public:
                      written(value));
     }
     template <class Size>
-    CLI::Option* size(const std::string& flag, Size& value, const std::string& help) {
-        const auto set = [flag, &value](const std::string& text) {
+    CLI::Option* size(const std::string& flag, Size& value, std::uint64_t least,
+                      const std::string& help) {
+        const auto set = [flag, least, &value](const std::string& text) {
             const std::optional<std::uint64_t> read = read_size(text);
-            if (!read || *read > std::numeric_limits<Size>::max()) {
-                throw CLI::ValidationError(
-                    flag, "'" + text + "' is not a size, like 4096, 64k, 8M or 1G");
+            if (!read || *read < least || *read > std::numeric_limits<Size>::max()) {
+                throw CLI::ValidationError(flag, "'" + text + "' is not a size from " +
+                                                     std::to_string(least) +
+                                                     " on, like 4096, 64k, 8M or 1G");
             }
             value = static_cast<Size>(*read);
         };
@@ -266,14 +270,17 @@ void add_admin(CLI::App& app, options& o) {
                    "TOML or INI file with flags, without their dashes, such as port = 80; flags on "
                    "the command line come before it")
         ->group("Operation");
+    app.config_formatter(std::make_shared<config_file>(app));
     // A flag that is misspelled must not be a limit that is missing.
     app.allow_config_extras(CLI::config_extras_mode::error);
     admin.add(app.add_flag("--check", o.check,
                            "read everything that the flags and the configuration name, say "
-                           "whether it can be served, and end"));
+                           "whether it can be served, and end")
+                  ->configurable(false));
     admin.add(app.add_flag("--healthcheck", o.healthcheck,
                            "ask the server that runs with these flags, on this machine, for "
-                           "/livez, and end: with status 0 if it is well, otherwise 1"));
+                           "/livez, and end: with status 0 if it is well, otherwise 1")
+                  ->configurable(false));
     admin.time("--drain-delay", o.drain_delay, duration(0),
                "after SIGTERM or SIGINT, until the listener closes; /readyz answers 503 meanwhile");
 }
@@ -281,24 +288,25 @@ void add_admin(CLI::App& app, options& o) {
 void add_limits(CLI::App& app, options& o) {
     flag_group limits(app, "Limits");
     coppice::http::server_options& s = o.server;
-    limits.size("--max-target", s.limits.target_bytes_max,
+    limits.size("--max-target", s.limits.target_bytes_max, 1,
                 "of a request's target; beyond this: 414");
-    limits.size("--max-header", s.limits.header_bytes_max, "of all field lines; beyond this: 431");
+    limits.size("--max-header", s.limits.header_bytes_max, 1,
+                "of all field lines; beyond this: 431");
     limits.count("--max-fields", s.limits.fields_max, "fields of a request; beyond this: 431",
                  coppice::http::request_head::capacity);
-    limits.size("--max-body", s.limits.body_bytes_max, "of a request's body; beyond this: 413");
+    limits.size("--max-body", s.limits.body_bytes_max, 0, "of a request's body; beyond this: 413");
     limits.count("--max-connections", s.connections_max, "open at once; beyond this: refused");
     limits.count("--max-connections-per-address", o.connections_per_address_max,
                  "open at once from one address; beyond this: refused; by default an eighth of "
                  "the above, and no limit for clients on this machine");
-    limits.size("--max-buffered", o.buffered_bytes_max,
+    limits.size("--max-buffered", o.buffered_bytes_max, 1,
                 "kept for all clients together; beyond this: 503; by default a quarter of the "
                 "memory");
     limits.count("--max-requests-per-connection", s.requests_per_connection_max,
                  "the last answer closes the connection");
-    limits.size("--min-rate", s.timeouts.rate_min,
+    limits.size("--min-rate", s.timeouts.rate_min, 0,
                 "per second: bodies and answers get the time that they take at this rate in "
-                "addition to their timeout");
+                "addition to their timeout; 0: they have no timeout");
 }
 
 // Returns what is wrong with a host; "" if nothing is.
@@ -405,6 +413,7 @@ std::variant<options, int> parse(int argc, char** argv) {
     add_limits(app, o);
     add_refusals(app, o);
     add_timeouts(app, o);
+    common::refuse_other_switches(app);
     try {
         app.parse(argc, argv);
         if (o.tls_certificates.size() != o.tls_keys.size()) {

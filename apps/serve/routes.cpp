@@ -147,6 +147,19 @@ std::string about(const world& w, const options& o) {
            "\",\"processors\":" + std::to_string(std::thread::hardware_concurrency());
 }
 
+// Lets each answer of HTTP/1.1 be the last of its connection once the drain is coming.
+class last_answers final : public http::filter {
+public:
+    explicit last_answers(const world& w) noexcept : world_(w) {}
+    void after(const request&, response& answer) const override {
+        // Relaxed: nothing depends on its order.
+        if (world_.draining.load(std::memory_order_relaxed)) answer.close();
+    }
+
+private:
+    const world& world_;
+};
+
 // Refusals come first: they cost the least.
 void add_refusals(http::router& routes, world& w, const options& o) {
     if (!o.hosts.empty()) routes.use(std::make_shared<http::allowed_hosts>(o.hosts));
@@ -242,6 +255,7 @@ std::shared_ptr<const http::files> open_files(const options& o) {
 
 http::router make_routes(world& w, const options& o) {
     http::router routes;
+    routes.use(std::make_shared<const last_answers>(w));
     add_refusals(routes, w, o);
     if (!o.cors.empty()) routes.use(http::cors({.origins = o.cors}));
     if (o.compress) routes.use(http::compression());

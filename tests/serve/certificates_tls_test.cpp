@@ -16,6 +16,7 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -24,6 +25,7 @@ using namespace coppice;
 using namespace coppice::internal;
 namespace fs = std::filesystem;
 using coppice::test::authority;
+using coppice::test::wish;
 
 // Returns what a command writes, and its status after a space.
 std::string output_of(const std::string& command) {
@@ -50,7 +52,10 @@ protected:
     }
     // Writes NAME.pem and NAME.key for a host.
     void issue(const std::string& name, const std::string& host) const {
-        const coppice::tls::certificate made = issuer.issue({.names = "DNS:" + host});
+        issue(name, wish{.names = "DNS:" + host});
+    }
+    void issue(const std::string& name, const wish& w) const {
+        const coppice::tls::certificate made = issuer.issue(w);
         write(name + ".pem", made.chain);
         write(name + ".key", made.key);
     }
@@ -183,6 +188,53 @@ TEST_F(serve_certificates, that_cannot_be_used_are_refused) {
     fs::copy_file(path("b.key"), path("a.key"), fs::copy_options::overwrite_existing);
     coppice::test::served two(COPPICE_SERVE, flags({"a"}));
     EXPECT_EQ(two.exit_status(), 2);
+}
+
+TEST_F(serve_certificates, that_are_out_of_date_fail_a_check_and_are_told_of_but_served) {
+    const std::pair<wish, const char*> late[] = {
+        {{.begins = -200, .ends = -100}, "has expired at"},
+        {{.begins = 1000, .ends = 2000}, "is not valid before"}};
+    for (const auto& [w, what] : late) {
+        issue("a", w);
+        std::vector<std::string> check = flags({"a"});
+        check.push_back("--check");
+        coppice::test::served checking(COPPICE_SERVE, check);
+        const std::string said = checking.err();
+        EXPECT_EQ(checking.exit_status(), 2);
+        EXPECT_NE(said.find("--tls-certificate: " + path("a.pem") + " " + what), said.npos) << said;
+        coppice::test::served s(COPPICE_SERVE, flags({"a"}));
+        EXPECT_NE(s.port(), 0);
+        EXPECT_NE(s.err_line().find(what), std::string::npos);
+        const unsigned port = s.secure_port();
+        EXPECT_EQ(ask("server.example", port, "-k"), "Hello, World! 0");
+        // The next certificate is good.
+        issue("a", "server.example");
+        s.signal(SIGHUP);
+        EXPECT_EQ(s.err_line(), "coppice-serve: SIGHUP: opened again");
+        EXPECT_EQ(ask("server.example", port), "Hello, World! 0");
+        issue("a", w);
+        s.signal(SIGHUP);
+        EXPECT_NE(s.err_line().find(what), std::string::npos);
+        EXPECT_EQ(s.err_line(), "coppice-serve: SIGHUP: opened again");
+    }
+}
+
+TEST_F(serve_certificates, need_a_port_of_their_own_unless_there_is_no_other) {
+    issue("a", "a.example");
+    const auto checked = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> all{"--check",     "--port",    "9443",
+                                     "--tls-port",  "9443",      "--tls-certificate",
+                                     path("a.pem"), "--tls-key", path("a.key")};
+        all.insert(all.end(), more.begin(), more.end());
+        coppice::test::served s(COPPICE_SERVE, all);
+        const std::string said = s.err();
+        return std::pair(s.exit_status(), said);
+    };
+    const auto [status, said] = checked({});
+    EXPECT_EQ(status, 2);
+    EXPECT_NE(said.find("--tls-port: 127.0.0.1:9443 is the port of --port"), said.npos) << said;
+    EXPECT_EQ(checked({"--tls-only"}), std::pair(0, std::string()));
+    EXPECT_EQ(checked({"--tls-only", "--admin-port", "9443"}).first, 2);
 }
 
 }  // namespace

@@ -171,15 +171,20 @@ TEST(serve_flags, check_names_the_flag_whose_value_is_beyond_its_extreme) {
 }
 
 TEST(serve_flags, check_accepts_the_extremes) {
-    texts most = {"--port",       "65535",      "--admin-port",   "65535", "--threads",     "1024",
-                  "--rate-limit", "1000000000", "--drain-delay",  "2562047h",
-                  "--shed-after", "2562047h",   "--max-fields",   "100",   "--access-log",  "-",
+    texts most = {"--port",         "65535",
+                  "--admin-port",   "65534",
+                  "--threads",      "1024",
+                  "--rate-limit",   "1000000000",
+                  "--drain-delay",  "2562047h",
+                  "--shed-after",   "2562047h",
+                  "--max-fields",   "100",
+                  "--access-log",   "-",
                   "--max-buffered", "18446744073709551615"};
-    texts least = {"--port",       "0",  "--admin-port",  "0",      "--admin-address", "::",
-                   "--threads",    "1",  "--model",       "single", "--rate-limit",    "1",
-                   "--rate-burst", "1",  "--drain-delay", "0s",     "--shed-after",    "0s",
-                   "--max-fields", "1",  "--max-body",    "0",      "--access-log",    "new-log",
-                   "--address",    "::", "--max-buffered", "0"};
+    texts least = {"--port",       "0",  "--admin-port",   "0",      "--admin-address", "::",
+                   "--threads",    "1",  "--model",        "single", "--rate-limit",    "1",
+                   "--rate-burst", "1",  "--drain-delay",  "0s",     "--shed-after",    "0s",
+                   "--max-fields", "1",  "--max-body",     "0",      "--access-log",    "new-log",
+                   "--address",    "::", "--max-buffered", "1"};
     for (const std::string& flag : times) most.insert(most.end(), {flag, "2562047h"});
     for (const texts& flags : {most, least}) {
         const auto [status, said] = checked(flags);
