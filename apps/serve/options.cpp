@@ -339,8 +339,8 @@ void add_refusals(CLI::App& app, options& o) {
                      ->check(refuse_other_than_block)
                      ->needs(rate));
     refusals.time("--shed-after", o.shed_after, duration(0),
-                  "requests that have waited for longer until their handler can begin: 503; 0 "
-                  "means no limit");
+                  "requests that have waited for longer until their handler can begin: 503; a "
+                  "tenth of it while a queue stands; 0 means no limit");
 }
 
 void add_timeouts(CLI::App& app, options& o) {

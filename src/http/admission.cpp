@@ -4,6 +4,7 @@
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/internal/options.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/base/saturating.hpp>
 #include <coppice/exec/env.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/exec/timeout.hpp>
@@ -20,7 +21,9 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <stdexcept>
 #include <utility>
@@ -267,11 +270,72 @@ std::uint64_t concurrency_limit::refused() const noexcept {
 
 // ---- load_shedding -----------------------------------------------------------------------------
 
+// Each loop and each pool has a queue of its own, and so an entry of its own.
+//
+//   stands: false -> true   in a period, each request had waited for longer than least_max
+//           true -> false   in a period, none had waited for longer than standing_max; or no
+//                           request came for a period
+//
+// Threads judge requests at the same time. Everything is relaxed: the numbers publish nothing, and
+// a request that is counted in the period before its own changes no more than one decision.
 struct load_shedding::state : immovable {
+    struct alignas(64) queue {
+        atomic<const void*> of{nullptr};  // the loop or pool; set once
+        atomic<duration::rep> end{0};     // of the period
+        atomic<duration::rep> least{0};   // waited by a request of this period
+        atomic<duration::rep> most{0};
+        atomic<bool> stands{false};
+    };
+    static constexpr std::size_t queues_max = 64;  // further ones share the entries
+
     state(duration most, std::chrono::seconds later) noexcept
         : queued_max(most), retry_after(seconds_of(later)) {}
+
+    queue& queue_of(const void* home) noexcept {
+        const std::size_t first = std::hash<const void*>()(home) / alignof(std::max_align_t);
+        for (std::size_t i = 0; i != queues_max; ++i) {
+            queue& q = queues[(first + i) % queues_max];
+            const void* of = q.of.load(relaxed);
+            if (of == nullptr && q.of.compare_exchange_strong(of, home, relaxed, relaxed)) return q;
+            if (of == home) return q;
+        }
+        return queues[first % queues_max];
+    }
+
+    bool is_too_late(queue& q, duration queued, time_point now) noexcept {
+        const duration::rep waited = queued.count();
+        duration::rep end = q.end.load(relaxed);
+        const duration::rep time = now.time_since_epoch().count();
+        if (time >= end && q.end.compare_exchange_strong(end, saturating_add(time, period.count()),
+                                                         relaxed, relaxed)) {
+            const bool stood = q.stands.load(relaxed);
+            const duration::rep most = q.most.exchange(waited, relaxed);
+            const duration::rep least = q.least.exchange(waited, relaxed);
+            const bool stands = stood ? most > standing_max.count() : least > least_max.count();
+            q.stands.store(stands && saturating_sub(time, end) < period.count(), relaxed);
+        } else {
+            lower_to(q.least, waited);
+            raise_to(q.most, waited);
+        }
+        return queued > (q.stands.load(relaxed) ? standing_max : queued_max);
+    }
+    static void lower_to(atomic<duration::rep>& least, duration::rep to) noexcept {
+        duration::rep seen = least.load(relaxed);
+        while (to < seen && !least.compare_exchange_weak(seen, to, relaxed, relaxed)) {
+        }
+    }
+    static void raise_to(atomic<duration::rep>& most, duration::rep to) noexcept {
+        duration::rep seen = most.load(relaxed);
+        while (to > seen && !most.compare_exchange_weak(seen, to, relaxed, relaxed)) {
+        }
+    }
+
     const duration queued_max;
+    const duration period = std::max(queued_max, duration(1));
+    const duration standing_max = std::min(queued_max, queued_max / 10);
+    const duration least_max = std::min(queued_max, queued_max / 20);
     const std::uint64_t retry_after;
+    std::array<queue, queues_max> queues;
     atomic<std::uint64_t> refused{0};  // nothing depends on its order
 };
 
@@ -279,9 +343,12 @@ load_shedding::load_shedding(duration queued_max, std::chrono::seconds retry_aft
     : state_(std::make_shared<state>(queued_max, retry_after)) {}
 
 task<response> load_shedding::operator()(request& r, next_handler next) const {
-    if (r.queued() > state_->queued_max) {
-        state_->refused.fetch_add(1, relaxed);  // relaxed: a count
-        co_return refusal_for(503, "the server has too much to do", state_->retry_after);
+    if (const void* const home = next_handler::home_of(r)) {
+        state& s = *state_;
+        if (s.is_too_late(s.queue_of(home), r.queued(), r.loop().now())) {
+            s.refused.fetch_add(1, relaxed);  // relaxed: a count
+            co_return refusal_for(503, "the server has too much to do", s.retry_after);
+        }
     }
     co_return co_await next();
 }

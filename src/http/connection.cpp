@@ -248,8 +248,8 @@ void connection::begin_batch(exchange& e, io::pooled_buffer received) noexcept {
     batch_ = &e;
     // One reading of the clock per batch: a batch begins when the turn did, or when the batch
     // before it in this turn ended.
-    e.origin.arrived = loop_.context.turn_time();
-    e.began = std::max(e.origin.arrived, loop_.batch_ended);
+    e.origin.arrived = loop_.context.ready_time();
+    e.began = std::max(loop_.context.turn_time(), loop_.batch_ended);
     e.buffer = std::move(received);
     e.left = text_of(e.buffer);
     e.origin.loop = &loop_.context;

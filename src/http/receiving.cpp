@@ -57,7 +57,7 @@ task<bool> connection::receive_more(exchange& e, std::size_t whole) {
     if (!make_room(e, received.bytes().size(), whole)) co_return false;
     e.input += text_of(received);
     e.left = e.input;
-    e.origin.arrived = loop_.context.turn_time();
+    e.origin.arrived = loop_.context.ready_time();
     co_return true;
 }
 

@@ -42,6 +42,12 @@ task<> next_handler::queue_at_home(const request& r) {
     }
 }
 
+const void* next_handler::home_of(const request& r) noexcept {
+    if (r.origin_ == nullptr) return nullptr;
+    if (r.origin_->pool != nullptr) return r.origin_->pool;
+    return r.origin_->loop;
+}
+
 void handler::put_behind(const filter_chain& chain, bool tasks) {
     if (tasks && !behind_tasks_) {
         // If there is no memory, callable_ has not been moved from.

@@ -71,6 +71,9 @@ public:
         [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
     }
 
+    // An event that is ready keeps its place in the list of epoll.
+    void mark() noexcept { wake(); }
+
     static long accept(int fd) noexcept {
         return outcome(::accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     }

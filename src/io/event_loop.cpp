@@ -171,7 +171,8 @@ bool event_loop::turn(time_point limit, until_idle guards, const block_latch* do
     run_deferred();
     if (wheel_.size() != 0) wheel_.advance(tick_at(saturating_add(turn_time(), duration(1))) - 1);
     if (done != nullptr ? done->is_set() : !has_work(guards)) return false;
-    const std::optional<time_point> until = wait_until(limit, guards);
+    const std::optional<time_point> until =
+        is_late() ? std::optional<time_point>() : wait_until(limit, guards);
     turn_time_known_ = false;  // the ring may sleep
     ring_->poll(until);
     return true;
@@ -193,6 +194,15 @@ std::optional<time_point> event_loop::wait_until(time_point limit, until_idle gu
     return std::min(
         limit,
         saturating_add(origin_, duration(saturating_cast<duration::rep>(*tick << tick_bits))));
+}
+
+// Returns true if this turn has taken long. The loop then looks once without sleeping, so that what
+// became ready during the turn can be told from what comes during a sleep. A turn that never read
+// the clock counts as short.
+bool event_loop::is_late() noexcept {
+    const duration taken = turn_time_known_ ? now() - turn_time_ : duration::zero();
+    lateness_ = taken >= long_turn ? taken : duration::zero();
+    return lateness_ != duration::zero();
 }
 
 // Runs what was deferred before this call. What that defers runs in the next turn.

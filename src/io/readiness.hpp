@@ -10,8 +10,9 @@
 //
 // The Kernel parameter makes the calls. Calls that may have to wait return bytes, a descriptor, or
 // 0, or a negative errno. wait() returns how many events it wrote. hear() gets the events that do
-// not belong to an open descriptor. Files have no readiness: the kernel parameter runs their
-// operations in its own way, and ends them with context::finish().
+// not belong to an open descriptor. mark() makes an event like that of a wake-up, which comes after
+// all those that are ready. Files have no readiness: the kernel parameter runs their operations in
+// its own way, and ends them with context::finish().
 
 #include <coppice/io/context.hpp>
 #include <coppice/io/internal/ring.hpp>
@@ -78,6 +79,7 @@ public:
         if (next_ == count_) {
             count_ = std::max(0, kernel_.wait(events_, until));
             next_ = received_ = 0;
+            note_backlog();
         }
         while (next_ != count_) {
             if (next_ == received_) receive();
@@ -99,6 +101,29 @@ public:
 
 private:
     static constexpr int receive_at_once = 16;
+
+    // A full batch may have left events behind. A mark then goes behind them, into the kernel's
+    // list of what is ready, which is first in, first out. What comes before the mark has been
+    // ready for longer than the mark has been on its way. A wake-up in between counts as the mark.
+    void note_backlog() noexcept {
+        const bool full = count_ == Kernel::events_max;
+        if (!full && !is_marked_) [[likely]] {
+            backlog_ = duration::zero();
+            return;
+        }
+        const time_point now = kernel_.time().now();
+        if (is_marked_) {
+            const auto is_mark = [](const ready_event& e) { return e.data.ptr == nullptr; };
+            is_marked_ = std::none_of(events_, events_ + count_, is_mark);
+            const duration way = now - marked_;
+            backlog_ = is_marked_ ? std::max(backlog_, way) : way;
+        }
+        if (full && !is_marked_) {
+            kernel_.mark();
+            is_marked_ = true;
+            marked_ = now;
+        }
+    }
 
     // Takes over the flags of the next events, and makes the calls of waiting reads.
     void receive() noexcept {
@@ -214,6 +239,8 @@ private:
     int next_ = 0;
     int received_ = 0;  // receive() has seen the events before this one
     int count_ = 0;
+    bool is_marked_ = false;  // a mark is on its way
+    time_point marked_{};     // since when
     // For each event that receive() saw last: the operation to complete, or nullptr.
     ring_operation* results_[receive_at_once];
 };

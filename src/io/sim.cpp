@@ -21,6 +21,7 @@ public:
         return world_.wait(ready, events_max, until);
     }
     void wake() noexcept { world_.wake(); }
+    void mark() noexcept { world_.mark(); }
     static void hear(const void*) noexcept {}
 
     long accept(int fd) noexcept { return world_.accept(fd); }

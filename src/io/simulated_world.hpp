@@ -89,6 +89,7 @@ public:
     int watch(descriptor& d) noexcept;
     int wait(ready_event* ready, int most, std::optional<time_point> until) noexcept;
     void wake() noexcept;
+    void mark() noexcept { poked_.push_back(mark_identity); }
     long accept(int fd) noexcept;
     long connect(int fd, const endpoint& to) noexcept;
     long connect_outcome(int fd) noexcept;
@@ -117,6 +118,7 @@ private:
         bytes content;
     };
     using identity = std::uint64_t;  // of a socket or file; never used again, unlike descriptors
+    static constexpr identity mark_identity = 0;  // in poked_; no socket has it
     struct object {
         identity id = 0;
         int type = SOCK_STREAM;

@@ -82,6 +82,9 @@ std::uint64_t simulation::calls() const noexcept {
 std::uint64_t simulation::trace() const noexcept {
     return world_->trace_;
 }
+void simulation::pass(duration time) noexcept {
+    world_->pass_until(saturating_add(world_->now_, std::max(time, duration::zero())));
+}
 const clock& simulation::time() const noexcept {
     return *world_;
 }
@@ -376,9 +379,13 @@ int simulation::world::report(ready_event* ready, int most) noexcept {
     std::vector<identity> passed;
     for (const identity id : poked_) {
         object* const o = find_id(id);
-        if (o == nullptr) continue;
+        if (o == nullptr && id != mark_identity) continue;
         if (count == most || (count != 0 && dice_.chance(faults_.reordered))) {
             passed.push_back(id);
+            continue;
+        }
+        if (o == nullptr) {
+            ready[count++] = {};
             continue;
         }
         o->poked = false;

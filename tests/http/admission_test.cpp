@@ -347,13 +347,16 @@ TEST(load_shedding, refuses_only_requests_whose_handlers_begin_late) {
         raw_peer peer(loop, to);
         co_await peer.send(post("150") + "good", 1000);
         EXPECT_NE((co_await peer.receive("good")).find(" 200 "), std::string::npos);
+        // One that does not wait: no queue stands.
+        co_await peer.send(post("0") + "soon", 1000);
+        EXPECT_NE((co_await peer.receive("soon")).find(" 200 "), std::string::npos);
         co_await peer.send(post("250") + "late", 1000);
         const std::string refused = co_await peer.receive("to do");
         EXPECT_EQ(count_of(refused, " 503 "), 1) << refused;
         EXPECT_EQ(count_of(refused, "Retry-After: 3\r\n"), 1) << refused;
         // A client that is slow itself does not count, in the head or in the body, nor does the
         // request before.
-        co_await peer.send(post("150") + "good" + post("150") + "more", 2);
+        co_await peer.send(post("8") + "good" + post("8") + "more", 2);
         EXPECT_NE((co_await peer.receive("more")).find(" 200 "), std::string::npos);
     };
     io::simulation world(3);

@@ -102,14 +102,27 @@ private:
     std::shared_ptr<state> state_;
 };
 
-// Refuses requests that have waited for longer than this until their handler can begin
+// Refuses requests that have waited for longer than `queued_max` until their handler can begin
 // (request::queued()), with 503 and Retry-After. A server that is asked for more than it can do
 // then answers what it can in time, instead of everything too late. What waits is the request of a
-// loop that is busy with others, or of a pool without a free thread. Copies count together.
-// Threads: any.
+// loop that is busy with others, or of a pool without a free thread.
+//
+// A queue that stands would make each request wait for nearly `queued_max`. So the limit falls to a
+// tenth of that after a time of `queued_max` in which each request of a loop or pool has waited for
+// more than a twentieth. It rises again after such a time in which none had to be refused. A burst
+// that the server works off is thus served, and under an overload that lasts, clients get what they
+// get soon: an answer or a refusal. Which of the two does not depend on the client: put a
+// rate_limit before this filter, so that one that asks for much does not take the place of others.
+//
+// Refusing costs little, but not nothing. It lessens no load that is not requests: let handshakes
+// be computed on server_options::handshake_pool. Copies count together. Threads: any. Cost: two
+// readings of the clock, and a few relaxed atomic operations on a cache line of the loop or pool; 4
+// KiB of memory, allocated by the constructor. Source: the limits are those of CoDel (RFC 8289) as
+// "Fail at Scale" (ACM Queue 13-8) applies it to servers; that the limit stays low until none is
+// refused is ours.
 class load_shedding {
 public:
-    // Makes a limit. A time below zero refuses every request.
+    // Makes a limit. A time below zero refuses every request. Errors: std::bad_alloc.
     explicit load_shedding(internal::duration queued_max = std::chrono::milliseconds(200),
                            std::chrono::seconds retry_after = std::chrono::seconds(1));
 

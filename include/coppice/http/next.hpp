@@ -31,6 +31,7 @@ class filtered_answerer;
 }  // namespace internal
 
 class concurrency_limit;
+class load_shedding;
 
 // What comes after a filter: the next filter or the handler. A filter takes it by value, so that it
 // lives as long as the filter's frame. Threads: the filter's. Lifetime: shorter than the request.
@@ -49,10 +50,13 @@ public:
 private:
     friend class internal::filtered_answerer;
     friend class concurrency_limit;
+    friend class load_shedding;
     next_handler(const internal::filtered_answerer& of, request& r, std::size_t index) noexcept
         : of_(&of), request_(&r), index_(index) {}
     static task<response> begin_at_home(const internal::answerer& inner, request& r);
     static task<> queue_at_home(const request& r);
+    // Returns what the request has waited for: its pool, else its loop, else nullptr.
+    static const void* home_of(const request& r) noexcept;
 
     const internal::filtered_answerer* of_;
     request* request_;

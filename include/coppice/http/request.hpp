@@ -104,11 +104,13 @@ public:
     // services that the handler asks. It is not valid for a request that came from no server.
     // Threads: any. Cost: as for id().
     trace_context trace() const noexcept;
-    // Returns how long the request has waited in the server: since the loop saw its last byte, or
-    // the last byte of its head for a handler that reads the body, or since the answer to an
-    // earlier request of its connection that was waited for. It does not see the time in the kernel
-    // until the loop looks. Zero for a request that came from no server. Threads: any. Cost: a
-    // reading of the clock.
+    // Returns how long the request has waited: since its last byte was there to be received, or the
+    // last byte of its head for a handler that reads the body, or since the answer to an earlier
+    // request of its connection that was waited for. A loop that was busy does not know when a
+    // request came meanwhile, and takes the middle of that time. If more was ready over epoll than
+    // one turn of the loop takes, the rest counts for as long as such a wait has lately been. The
+    // time of a new connection until it is accepted does not count. Zero for a request that came
+    // from no server. Threads: any. Cost: a reading of the clock.
     internal::duration queued() const noexcept;
     // Returns the body as it arrives, for handlers declared with read_body(); body() is "" there.
     // Errors: any other request stops the process.

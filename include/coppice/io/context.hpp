@@ -91,6 +91,7 @@ public:
     using event_loop::disarm;
     using event_loop::ending;
     using event_loop::post;
+    using event_loop::ready_time;
     using event_loop::turn_time;
 };
 

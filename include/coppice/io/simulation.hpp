@@ -1,11 +1,12 @@
 // simulation: a deterministic world for a context; virtual time and network, faults from a seed.
 #pragma once
 // A simulation takes the place of the kernel under a context (backend::sim). Its sockets, files,
-// and clock exist only in memory. Time passes only while the loop waits and as calls are made, so
-// an hour of timeouts takes no real time. The seed decides everything that a real system leaves
-// open: how much a call transfers, whether a call is interrupted or told to try again, how long
-// bytes travel, which of several events comes first, and whether a connection is reset. The same
-// program with the same seed makes the same calls with the same results, which trace() confirms.
+// and clock exist only in memory. Time passes only while the loop waits, as calls are made, and in
+// pass(), so an hour of timeouts takes no real time. The seed decides everything that a real system
+// leaves open: how much a call transfers, whether a call is interrupted or told to try again, how
+// long bytes travel, which of several events comes first, and whether a connection is reset. The
+// same program with the same seed makes the same calls with the same results, which trace()
+// confirms.
 //
 // The ring above it runs the same code as the epoll ring (src/io/readiness.hpp).
 //
@@ -102,6 +103,9 @@ public:
     std::uint64_t trace() const noexcept;
     // Returns how many sockets and files are open.
     std::size_t open_descriptors() const noexcept;
+    // Lets time pass, as a computation of that length on the loop does. A time of zero or less does
+    // nothing. Threads: the loop's.
+    void pass(internal::duration time) noexcept;
     // Returns the world's clock.
     const internal::clock& time() const noexcept;
     // Returns the contents of a file of this world. Lifetime: until the file changes.

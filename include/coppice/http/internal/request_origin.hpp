@@ -29,7 +29,7 @@ struct request_origin {
     int connection = -1;          // its file descriptor
     inplace_stop_token stop;      // requested when the client is gone or the deadline has passed
     time_point deadline = time_point::max();
-    time_point arrived{};                   // when its last byte was seen; see queued()
+    time_point arrived{};                   // when its last byte was there; see queued()
     body_reader* body = nullptr;            // only for handlers declared with read_body()
     const std::string* trailers = nullptr;  // the field lines after a chunked body
     peer_address* peer = nullptr;           // the client's

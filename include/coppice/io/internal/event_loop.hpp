@@ -19,6 +19,7 @@
 #include <coppice/io/internal/ownership.hpp>
 #include <coppice/io/internal/ring.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -86,6 +87,14 @@ public:
     time_point turn_time() noexcept {
         if (!std::exchange(turn_time_known_, true)) turn_time_ = now();
         return turn_time_;
+    }
+    // Returns when what the loop has found in this turn became ready, as far as the loop can tell:
+    // turn_time(), or earlier. If the turn before took at least a millisecond, it became ready at
+    // some time of that turn, and counts as ready since its middle. If more was ready than one turn
+    // finds, it counts as ready for as long as such things have lately been (ring::backlog()).
+    // Cost: that of turn_time().
+    time_point ready_time() noexcept {
+        return turn_time() - std::max(lateness_ / 2, ring_->backlog());
     }
     // Calls entry.expire() on the loop at the first tick (of about 0.26 ms) that is not before
     // `when`.
@@ -185,6 +194,7 @@ private:
     bool has_work(until_idle guards) const noexcept;
     std::uint64_t tick_at(time_point when) const noexcept;
     std::optional<time_point> wait_until(time_point limit, until_idle guards) noexcept;
+    bool is_late() noexcept;
     bool grow() noexcept;
     std::error_code attach(descriptor& d) noexcept;
     friend struct descriptor;
@@ -202,6 +212,7 @@ private:
     static constexpr unsigned completions_max = 255;
     static constexpr std::size_t slab_descriptors = 64;
     static constexpr unsigned tick_bits = 18;  // one tick is 2^18 ns
+    static constexpr duration long_turn = std::chrono::milliseconds(1);
 
     std::unique_ptr<simulation> world_;  // the world of backend::sim, unless the caller gave one
     buffer_pool buffers_;                // outlives the ring, which lends its buffers to the kernel
@@ -211,6 +222,7 @@ private:
     const time_point origin_;  // tick 0
     time_point turn_time_;
     bool turn_time_known_ = false;
+    duration lateness_ = duration::zero();  // how long the turn before took, if that was long
     timer_wheel wheel_;
     operation_queue deferred_;
     operation_queue running_;     // operations of the turn under way

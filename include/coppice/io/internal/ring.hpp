@@ -69,6 +69,13 @@ public:
     static constexpr time_point forever = time_point::max();
     // Makes the poll() that waits return, or the next one if none waits. Threads: any.
     virtual void wake() noexcept = 0;
+    // Returns about how long events have lately been ready before a poll() delivered them, because
+    // more were ready than one poll() delivers. Zero if each poll() delivers all, and over
+    // io_uring.
+    duration backlog() const noexcept { return backlog_; }
+
+protected:
+    duration backlog_ = duration::zero();  // set by poll()
 };
 
 // Make a ring. Errors: std::system_error if the kernel lacks or forbids what the ring needs.
