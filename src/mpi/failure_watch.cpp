@@ -96,8 +96,9 @@ void failure_watch::watch() noexcept {
     while (true) {
         // edge failure_watch.state (acquire): sees the communicator
         const std::uint32_t state = state_.load(acquire);
-        if (state == ends) return;
-        if (state == watching) break;
+        if (state == ends && over_ == MPI_COMM_NULL) return;
+        // A thread that begins after the end says farewell too: the next process waits for it.
+        if (state != waiting) break;
         futex_wait(state_, state);
     }
     if (size_ == 1) return;

@@ -185,16 +185,35 @@ remote_service::remote_service(const communicator& over, std::span<const functio
     service_.start(own_, listeners_.get_token());
 }
 
-// Between the barriers the listener still takes the large replies to calls that were stopped, which
-// the other handlers could not send otherwise. If a process has failed, the barriers fail at once,
-// and only the functions that run are waited for.
+// After the first barrier no process makes another call, and after the second one each has got the
+// replies to all of its calls, also to those that were stopped. So no message is left. MPI gives
+// the number of a communicator that has ended to the next one, which would receive the message. If
+// a process has failed, the barriers fail at once, the listener ends with an error, and only the
+// functions that run are waited for.
 remote_service::~remote_service() {
     std::error_code error;
     barrier(own_, block[error]);
-    this_thread::sync_wait(handlers_.join());
+    if (!error) wait_for_replies();
     barrier(own_, block[error]);
+    this_thread::sync_wait(handlers_.join());
     listeners_.request_stop();
     this_thread::sync_wait(listeners_.join());
+}
+
+void remote_service::wait_for_replies() noexcept {
+    {
+        const std::scoped_lock lock(mutex_);
+        is_closing_ = true;
+        note_end_of_call();
+    }
+    have_all_come_.wait();
+}
+
+void remote_service::note_end_of_call() noexcept {
+    const bool none_waits = free_numbers_.size() + 1 == calls_.size();
+    if (!is_closing_ || !(end_ || none_waits)) return;
+    is_closing_ = false;
+    have_all_come_.set();
 }
 
 int remote_service::add_call(const reply_place& place) {
@@ -227,6 +246,7 @@ void remote_service::free_number(int number, std::error_code received) noexcept 
     if (received) return;
     const std::scoped_lock lock(mutex_);
     free_numbers_.push_back(number);
+    note_end_of_call();
 }
 
 void remote_service::leave_call(int number, const reply_place& place, bool was_sent) noexcept {
@@ -244,6 +264,7 @@ void remote_service::end_calls(std::error_code error) noexcept {
         {
             const std::scoped_lock lock(mutex_);
             end_ = error;
+            note_end_of_call();
             if (number == calls_.size()) return;
             place = std::move(calls_[number]);
         }

@@ -4,7 +4,6 @@
 
 #include "starting.hpp"
 
-#include <algorithm>
 #include <climits>
 #include <cstring>
 #include <system_error>
@@ -13,7 +12,8 @@ namespace coppice::mpi::internal {
 
 window_state::window_state(const communicator& over, std::size_t count, std::size_t size,
                            std::size_t alignment)
-    : own_(over.duplicate()), counts_(static_cast<std::size_t>(over.size())) {
+    : counts_(std::make_shared<counts>(static_cast<std::size_t>(over.size()))),
+      own_(over.duplicate()) {
     std::error_code error = errc::process_failed;
     engine& owner = communicator_access::owner(own_);
     owner.run([this, count, size, &error]() noexcept { error = open(count, size); });
@@ -22,35 +22,30 @@ window_state::window_state(const communicator& over, std::size_t count, std::siz
                   "mpi::window: MPI allocates memory that is less aligned than this type");
 }
 
-// What MPI writes is on the stack of this thread, which stays there if a process fails.
+// What MPI writes is on the stack of this thread, which stays there if a process fails, or is kept
+// from there. Nothing is allocated: the other processes wait for this one.
 std::error_code window_state::open(std::size_t count, std::size_t size) noexcept {
-    lent_memory& lent = communicator_access::owner(own_).lent();
-    std::size_t* const counts =
-        static_cast<std::size_t*>(lent.take(counts_.size() * sizeof(std::size_t)));
-    if (counts == nullptr) return std::make_error_code(std::errc::not_enough_memory);
+    const std::shared_ptr<counts> kept = counts_;
     opened made;
-    const int returned = open(count, size, made, counts);
-    std::copy_n(counts, counts_.size(), counts_.begin());
-    lent.give_back(counts);
+    const int returned = open(count, size, made, *kept);
     base_ = made.base;
     handle_ = made.handle;
     return error_of(returned);
 }
 
 // Every process makes the same calls, whatever the others' counts are.
-int window_state::open(std::size_t count, std::size_t size, opened& made,
-                       std::size_t* counts) noexcept {
+int window_state::open(std::size_t count, std::size_t size, opened& made, counts& all) noexcept {
     static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
     engine& owner = communicator_access::owner(own_);
     const MPI_Comm over = own_.native_handle();
     // MPI counts the bytes with a sign. No process has so many, so all fail.
     const MPI_Aint bytes = count > PTRDIFF_MAX / size ? -1 : static_cast<MPI_Aint>(count * size);
-    int returned = owner.call_waiting([count, counts, over]() noexcept {
-        return ::MPI_Allgather(&count, 1, MPI_UINT64_T, counts, 1, MPI_UINT64_T, over);
+    int returned = owner.call_waiting([count, into = all.data(), over]() noexcept {
+        return ::MPI_Allgather(&count, 1, MPI_UINT64_T, into, 1, MPI_UINT64_T, over);
     });
     if (returned != MPI_SUCCESS) return returned;
-    for (std::size_t rank = 0; rank != counts_.size(); ++rank) {
-        if (counts[rank] > PTRDIFF_MAX / size) return MPI_ERR_NO_MEM;
+    for (const std::size_t each : all) {
+        if (each > PTRDIFF_MAX / size) return MPI_ERR_NO_MEM;
     }
     // Without this hint, windows of less than a page overlap under MPICH 4.0.2.
     MPI_Info hints = MPI_INFO_NULL;

@@ -6,7 +6,9 @@
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/environment.hpp>
 #include <coppice/mpi/error.hpp>
+#include <coppice/mpi/internal/failure_watch.hpp>
 #include <coppice/mpi/message.hpp>
+#include <coppice/mpi/remote.hpp>
 #include <coppice/mpi/stop_source.hpp>
 #include <coppice/mpi/window.hpp>
 #include <coppice/pool/default_pool.hpp>
@@ -17,6 +19,7 @@
 #include "doomed_operations.hpp"
 #include "failing_malloc.hpp"
 
+#include <mpi.h>
 #include <signal.h>
 #include <unistd.h>
 #include <array>
@@ -123,6 +126,21 @@ TEST(mpi_survivors_of_the_end, the_death_of_a_process_stops_the_tokens_of_the_ot
     EXPECT_FALSE(stop.request_stop());
 }
 
+void never_returns() {
+    while (true) ::pause();
+}
+
+// The call has been stopped. The victim dies before or after the others wait for its reply.
+TEST(mpi_survivors_of_the_end, remote_functions_end_if_a_process_dies_that_owes_a_reply) {
+    mpi::environment environment(watched());
+    const mpi::communicator& world = environment.world();
+    mpi::remote_functions<&never_returns> calls(world);
+    coppice::this_thread::sync_wait(coppice::execution::when_any(
+        mpi::remote<&never_returns>(calls, world.size() - 1), mpi::barrier(world)));
+    steps s(world, death::at_any_moment);
+    s.next();
+}
+
 // MPI may tell of the death first. MPI itself would wait for the dead process in ~environment().
 TEST(mpi_survivors_without_a_watch, a_timeout_ends_what_waits_for_a_message_of_a_dead_process) {
     mpi::environment environment;
@@ -189,6 +207,19 @@ TEST(mpi_all_survive, the_environment_ends_as_usual_if_no_process_fails) {
     mpi::environment environment(patient());
     mpi::barrier(environment.world(), block);
     EXPECT_EQ(environment.failed_rank(), -1);
+}
+
+// The thread of a watch that ends at once begins later. That of rank 0 has time to begin.
+TEST(mpi_all_survive, a_watch_that_ends_before_its_thread_begins_says_farewell) {
+    mpi::environment environment(patient());
+    const mpi::communicator& world = environment.world();
+    mpi::internal::failure_watch watch(mpi::internal::communicator_access::owner(world),
+                                       patient().failure_timeout);
+    ASSERT_EQ(watch.begin(), MPI_SUCCESS);
+    std::array<int, 1> out{}, in{};
+    for (int n = world.rank() == 0 ? 20 : 0; n != 0; --n)
+        mpi::send_receive(world, out, {0}, in, {0}, block);
+    EXPECT_TRUE(watch.end());
 }
 
 // Without a failure timeout mpiexec ends the job, unless it was told not to.

@@ -8,6 +8,7 @@
 #include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/stop_source.hpp>
 #include <coppice/mpi/varying.hpp>
+#include <coppice/mpi/window.hpp>
 #include <coppice/mpi/work_sharing.hpp>
 #include <coppice/token.hpp>
 
@@ -182,8 +183,8 @@ TEST(mpi_memory, spares_are_left_to_requests_that_hold_others) {
     }
 }
 
-// Makes a Source at all ranks, again and again: each time the next allocation at rank 1 fails.
-template <class Source>
+// Makes a Made at all ranks, again and again: each time the next allocation at rank 1 fails.
+template <class Made>
 void is_made_or_throws_without_memory() {
     std::array<int, 2> sums{1, 0};  // an allocation has failed, cannot be tested
     for (std::size_t n = 1; sums[0] != 0 && sums[1] == 0; ++n) {
@@ -192,7 +193,7 @@ void is_made_or_throws_without_memory() {
         std::thread([] {
             for (bool is_made = false; !is_made;) {
                 try {
-                    const Source source(world());
+                    const Made made(world());
                     is_made = true;
                 } catch (const std::bad_alloc&) {
                     EXPECT_EQ(world().rank(), 1);
@@ -220,6 +221,14 @@ TEST(mpi_memory, remote_functions_throw_bad_alloc_and_can_be_made_again_while_th
 
 TEST(mpi_memory, a_work_sharing_throws_bad_alloc_and_can_be_made_again_while_the_others_wait) {
     is_made_or_throws_without_memory<mpi::work_sharing<int>>();
+}
+
+struct window_of_three : mpi::window<int> {
+    explicit window_of_three(const mpi::communicator& over) : window(over, 3) {}
+};
+
+TEST(mpi_memory, a_window_throws_bad_alloc_and_can_be_made_again_while_the_others_wait) {
+    is_made_or_throws_without_memory<window_of_three>();
 }
 
 // Calls until there is a result. Only the first call may fail, because memory is missing.

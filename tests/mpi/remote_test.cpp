@@ -241,6 +241,22 @@ TEST(mpi_remote, a_late_reply_of_any_size_is_thrown_away_and_the_next_calls_get_
     }
 }
 
+TEST(mpi_remote, the_late_reply_of_a_service_that_ends_does_not_reach_the_next_one) {
+    for (int round = 0; round != 50; ++round) {
+        released.store(1, coppice::internal::relaxed);
+        functions calls(world());
+        const auto got = wait_for(mpi::remote<&waits_and_repeats>(calls, next_rank(), 3));
+        EXPECT_EQ(std::get<0>(*got).size(), 3u);
+        mpi::barrier(world(), block);
+        released.store(0, coppice::internal::relaxed);
+        auto pending = mpi::remote<&waits>(calls, next_rank()) | ex::then([](int) { return 1; });
+        wait_for(
+            ex::when_any(std::move(pending), mpi::barrier(world()) | ex::then([] { return 2; })));
+        released.store(1, coppice::internal::relaxed);  // nothing else is passed
+        released.notify_all();
+    }
+}
+
 task<> calls_once(functions& calls, int i, int& right) {
     const pixel out{static_cast<std::uint8_t>(i), 0, 0};
     const pixel got = co_await mpi::remote<&brightened>(calls, next_rank(), out, 1);

@@ -138,8 +138,11 @@ public:
     // may call it again, for which the others wait. Threads: any but the environment's own.
     explicit remote_functions(const communicator& over)
         : service_(over, internal::table_of<Functions...>) {}
-    // Serves the others until all processes have come as far, and waits for the functions that run.
-    // Collective and blocking, as the constructor. This process's calls have completed.
+    // Serves the others until all processes have come as far, and waits for the functions that run,
+    // also for those whose calls were stopped: a reply that is left could reach the next object. If
+    // the environment watches for failures and a process fails, it waits only for the functions
+    // that run here. Collective and blocking, as the constructor. This process's calls have
+    // completed.
     ~remote_functions() = default;
 
 private:

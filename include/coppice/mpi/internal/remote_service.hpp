@@ -17,6 +17,7 @@
 #include <coppice/mpi/internal/service.hpp>
 #include <coppice/sync/oneshot.hpp>
 #include <coppice/task/task.hpp>
+#include <coppice/token/block_latch.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -60,16 +61,22 @@ private:
     void free_number(int number, std::error_code received) noexcept;
     void leave_call(int number, const reply_place& place, bool was_sent) noexcept;
     void end_calls(std::error_code error) noexcept;
+    // Blocks until the replies to all calls have come, or none will come any longer.
+    void wait_for_replies() noexcept;
+    // Wakes wait_for_replies() if it is time. Called under the lock.
+    void note_end_of_call() noexcept;
 
     std::span<const function> table_;
     execution::counting_scope handlers_;   // of calls by others
     execution::counting_scope listeners_;  // receive messages
     bool refuses_next_ = false;  // used by the listeners: there is no memory for a request
-    std::mutex mutex_;           // of the three below
+    std::mutex mutex_;           // of the four below
     // At the number of a call, from 1 on. Null: it is free, or the call has left.
     std::vector<reply_place> calls_{nullptr};
     std::vector<int> free_numbers_;  // has room for all
     std::error_code end_;            // why no reply will come
+    bool is_closing_ = false;        // wait_for_replies() waits
+    block_latch have_all_come_;
     service service_{listen(serve())};
     communicator own_;
 };

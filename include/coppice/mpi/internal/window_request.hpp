@@ -10,6 +10,8 @@
 #include <mpi.h>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <system_error>
 #include <vector>
 
 namespace coppice::mpi::internal {
@@ -22,22 +24,25 @@ public:
     void* base() const noexcept { return base_; }
     int rank() const noexcept { return own_.rank(); }
     std::size_t count(int rank) const noexcept {
-        return rank < 0 || rank >= own_.size() ? 0 : counts_[static_cast<std::size_t>(rank)];
+        return rank < 0 || rank >= own_.size() ? 0 : (*counts_)[static_cast<std::size_t>(rank)];
     }
     const communicator& own() const noexcept { return own_; }
     MPI_Win handle() const noexcept { return handle_; }
 
 private:
+    using counts = std::vector<std::size_t>;  // of each process
     // What MPI writes when it makes a window.
     struct opened {
         void* base = nullptr;
         MPI_Win handle = MPI_WIN_NULL;
     };
     std::error_code open(std::size_t count, std::size_t size) noexcept;
-    int open(std::size_t count, std::size_t size, opened& made, std::size_t* counts) noexcept;
+    int open(std::size_t count, std::size_t size, opened& made, counts& all) noexcept;
 
+    // Made before the communicator: a process without memory has started nothing. Shared with the
+    // owner's call of MPI that writes it, which does not return if a process fails.
+    std::shared_ptr<counts> counts_;
     communicator own_;  // for the barriers of fences
-    std::vector<std::size_t> counts_;
     void* base_ = nullptr;
     MPI_Win handle_ = MPI_WIN_NULL;
 };
