@@ -133,7 +133,7 @@ private:
         : fd_(::dup(fd)), ssl_(SSL_new(context.get()), &SSL_free) {
         SSL_set_fd(ssl_.get(), fd_);
         // What the other side sends is soon more than fits.
-        const int bytes = 64 * 1024;
+        const int bytes = 512 * 1024;
         ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
     }
     // Calls a function of OpenSSL, again if a signal has interrupted it; end_ says how it ended.
