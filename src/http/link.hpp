@@ -38,6 +38,9 @@ public:
     virtual void say_end() noexcept = 0;
     // Returns why an operation ended with -EPROTO.
     virtual std::error_code failure() const noexcept { return {}; }
+    // Returns true if nothing else has failed than that the peer ended its sending without saying
+    // so. A receive ends with -EPROTO then; sending goes on.
+    virtual bool is_cut_off() const noexcept { return false; }
     virtual bool is_ready() const noexcept { return true; }
     // Returns true if what goes to the network is encrypted. Threads: any.
     virtual bool is_secure() const noexcept = 0;

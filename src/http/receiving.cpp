@@ -5,6 +5,7 @@
 #include <coppice/base/saturating.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 namespace coppice::http {
@@ -245,10 +246,12 @@ void connection::keep_received() noexcept {
     note_end(result);
 }
 
-// Called when a receive has ended without bytes.
+// Called when a receive has ended without bytes. Encrypted or not, the end of a client's sending is
+// no error: HTTP itself tells whether a request is whole.
 void connection::note_end(int outcome) noexcept {
     read_ahead& a = batch_->ahead;
     a.ended = true;
+    if (outcome == -EPROTO && link_ != nullptr && link_->is_cut_off()) return;
     if (outcome < 0) a.error = std::error_code(-outcome, std::system_category());
 }
 

@@ -252,12 +252,17 @@ secure_link::next secure_link::decrypt() noexcept {
         return next::go_on;
     }
     loop_.buffers().give(into);
-    if (p.what == io::secure_step::ended) {
-        // The end is the connection's leave to close the socket: first this side's end goes out.
-        if (ending_ && (!has_told_ || has_output())) return next::wait;
-        reader_.finish(0);
-    }
-    return judge(p);
+    const bool was_cut = p.what == io::secure_step::failed && ended_;
+    if (p.what != io::secure_step::ended && !was_cut) return judge(p);
+    // The end is the connection's leave to close the socket. First goes out what the engine has
+    // written, such as tickets, and this side's end. While a writer waits, the end does not: the
+    // peer may read nothing.
+    const bool is_written = !has_output() && (!ending_ || has_told_);
+    if (!is_written && (ending_ || !writer_.is_active())) return next::wait;
+    // Sending goes on after a cut. If the engine can no longer send, it says so then.
+    if (was_cut) cut_ = p.error;
+    reader_.finish(was_cut ? -EPROTO : 0);
+    return next::go_on;
 }
 
 // A record is begun when the room is empty: what was begun always leaves whole.

@@ -78,7 +78,8 @@ public:
         return cipher_.empty() && result_ == 0 && !failure_ && !ended_ && !was_full_;
     }
     // Returns why an operation ended with -EPROTO.
-    std::error_code failure() const noexcept override { return failure_; }
+    std::error_code failure() const noexcept override { return failure_ ? failure_ : cut_; }
+    bool is_cut_off() const noexcept override { return cut_ && !failure_ && result_ == 0; }
 
 private:
     using ring_operation = io::internal::ring_operation;
@@ -153,6 +154,7 @@ private:
     io::internal::record_memory room_;  // what the engine has written
     std::size_t sent_ = 0;              // bytes of the room
     std::error_code failure_;           // of the engine; stays
+    std::error_code cut_;               // of receiving alone: the peer's end has not come
     int result_ = 0;                    // of the socket, if that has failed; stays
     bool has_given_session_ = false;    // take_session() has returned it
     bool ready_ = false;                // the handshake is done

@@ -79,7 +79,8 @@ int read_lent(BIO* bio, char* into, std::size_t size, std::size_t* read) noexcep
     *read = std::min(size, e.input.size());
     e.wanted = size - *read;
     if (*read == 0) {
-        if (!e.input_ended) BIO_set_retry_read(bio);
+        // At the end too: OpenSSL would fail in both directions, and the peer may still read.
+        BIO_set_retry_read(bio);
         return 0;
     }
     std::memcpy(into, e.input.data(), *read);
@@ -100,11 +101,7 @@ int write_lent(BIO* bio, const char* from, std::size_t size, std::size_t* writte
     return 1;
 }
 
-long control_lent(BIO* bio, int command, long, void*) noexcept {
-    if (command == BIO_CTRL_EOF) {
-        const engine_state& e = engine_of(bio);
-        return e.input_ended && e.input.empty() ? 1 : 0;
-    }
+long control_lent(BIO*, int command, long, void*) noexcept {
     return command == BIO_CTRL_FLUSH ? 1 : 0;
 }
 
@@ -210,7 +207,9 @@ progress engine_state::fail(std::error_code error) noexcept {
 progress engine_state::interpret(int returned) noexcept {
     switch (::SSL_get_error(ssl(), returned)) {
         case SSL_ERROR_WANT_READ:
-            return {step::needs_input, 0, {}};
+            if (!input_ended) return {step::needs_input, 0, {}};
+            // The failure does not stay: sending needs no input, and may go on.
+            return ready ? progress{step::failed, 0, errc::truncated} : fail(errc::truncated);
         case SSL_ERROR_WANT_WRITE:
             return {step::needs_output, 0, {}};
         case SSL_ERROR_ZERO_RETURN:
@@ -222,8 +221,7 @@ progress engine_state::interpret(int returned) noexcept {
         ERR_GET_LIB(::ERR_peek_error()) == ERR_LIB_SSL &&
         ERR_GET_REASON(::ERR_peek_error()) == SSL_R_CERTIFICATE_VERIFY_FAILED;
     const long verification = ::SSL_get_verify_result(ssl());
-    const std::error_code error = take_error(
-        input_ended ? make_error_code(errc::truncated) : std::make_error_code(std::errc::io_error));
+    const std::error_code error = take_error(std::make_error_code(std::errc::io_error));
     return fail(of_verification && verification != X509_V_OK ? verification_error(verification)
                                                              : error);
 }

@@ -71,8 +71,6 @@ std::error_code code_of_packed(unsigned long packed) noexcept {
     if (ERR_SYSTEM_ERROR(packed)) return {reason, std::system_category()};
     if (ERR_GET_LIB(packed) == ERR_LIB_SSL) {
         switch (reason) {
-            case SSL_R_UNEXPECTED_EOF_WHILE_READING:
-                return errc::truncated;
             case SSL_R_NO_APPLICATION_PROTOCOL:
             case SSL_R_TLSV1_ALERT_NO_APPLICATION_PROTOCOL:
                 return errc::no_protocol;

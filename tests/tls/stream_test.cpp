@@ -109,6 +109,33 @@ TEST_P(tls_stream, an_end_without_close_notify_is_an_error) {
     }(both)));
 }
 
+TEST_P(tls_stream, an_end_without_close_notify_leaves_sending_as_it_is) {
+    for (const bool client_ends : {false, true}) {
+        joined_streams both(loop, u);
+        ASSERT_TRUE(run_on(loop, both.shake()));
+        tls::stream<>& ends = client_ends ? both.client : both.server;
+        tls::stream<>& other = client_ends ? both.server : both.client;
+        EXPECT_TRUE(run_on(loop, [](tls::stream<>& cut, tls::stream<>& sends) -> task<> {
+            cut.next().shutdown_send();
+            std::array<std::byte, 10> bytes;
+            std::error_code ec;
+            co_await sends.receive(bytes, use_await[ec]);
+            EXPECT_EQ(ec, tls::errc::truncated);
+            const std::string text(40'000, 'x');
+            std::string received;
+            co_await ex::when_all(
+                send_text(sends, text),
+                [](tls::stream<>& from, std::string& to, std::size_t all) -> task<> {
+                    while (to.size() != all) to += co_await receive_some(from);
+                }(cut, received, text.size()));
+            EXPECT_EQ(received, text);
+            co_await sends.shutdown(use_await[ec]);  // says its end, and hears of none
+            EXPECT_EQ(ec, tls::errc::truncated);
+            EXPECT_EQ(co_await receive_to_end(cut), "");
+        }(ends, other)));
+    }
+}
+
 TEST_P(tls_stream, nothing_is_sent_or_received_before_the_handshake) {
     joined_streams both(loop, u);
     EXPECT_TRUE(run_on(loop, [](joined_streams& s) -> task<> {

@@ -22,7 +22,7 @@ enum class secure_step {
     needs_input,   // it has taken all bytes that were lent
     needs_output,  // the room is too small
     ended,         // the peer has said its end: nothing will come
-    failed,        // `error` says why; every later call fails likewise
+    failed,        // `error` says why; every later call fails likewise, but see receive()
 };
 // What a call of an engine returns.
 struct secure_progress {
@@ -76,7 +76,7 @@ public:
     // Shakes hands. done: both sides agree.
     virtual secure_progress handshake() noexcept = 0;
     // Receives some bytes. ended: the peer has said its end. An end of input before that is an
-    // error: bytes may be missing.
+    // error: bytes may be missing. After that error, send() and end() may go on.
     virtual secure_progress receive(std::span<std::byte> into) noexcept = 0;
     // Takes some bytes, and writes them as one record. Needs room_min of room.
     virtual secure_progress send(std::span<const std::byte> bytes) noexcept = 0;

@@ -83,7 +83,8 @@ public:
     // Shakes hands. done: both sides agree. Cost: a private key's operation on a server, and the
     // verification of a chain on a client: 0.1 to 2 ms of computation in one of the calls.
     progress handshake() noexcept;
-    // Receives some bytes. ended: after close_notify.
+    // Receives some bytes. ended: after close_notify. If the input ends before it, the call fails
+    // with errc::truncated, as every later one does; send() and end() may go on.
     progress receive(std::span<std::byte> into) noexcept;
     // Takes up to record_max bytes, and writes them as one record. Needs room_min of room.
     progress send(std::span<const std::byte> bytes) noexcept;

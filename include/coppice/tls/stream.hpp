@@ -76,8 +76,8 @@ public:
         return io::initiate<request>({on_.get(), scheduler}, static_cast<Token&&>(token));
     }
     // Receives some bytes. The value is their number; 0 after the peer's close_notify, or if
-    // `bytes` is empty. Errors: errc::truncated if the connection ends without close_notify. A
-    // stopped receive has taken no bytes.
+    // `bytes` is empty. Errors: errc::truncated if the connection ends without close_notify;
+    // sending may go on. A stopped receive has taken no bytes.
     template <class Token = use_await_t>
     auto receive(std::span<std::byte> bytes, Token&& token = {}) noexcept(nothrow_token<Token>) {
         return io::initiate<internal::receive_request<Next>>({on_.get(), bytes},
