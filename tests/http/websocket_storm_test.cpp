@@ -31,7 +31,7 @@ using http::request;
 using http::websocket;
 
 constexpr unsigned connections = 64;
-constexpr unsigned lives = 4;  // of each connection: it ends, and another one comes
+constexpr unsigned lives = 2;  // of each connection: it ends, and another one comes
 
 std::uint64_t mixed(std::uint64_t x) {
     x += 0x9e3779b97f4a7c15;
@@ -107,7 +107,7 @@ public:
         EXPECT_TRUE(socket_.send(upgrade_request("/" + std::to_string(connection))));
         EXPECT_TRUE(has_status(socket_.receive(true), 101));
         ::fcntl(socket_.fd(), F_SETFL, O_NONBLOCK);
-        total_ = 1 + random_() % 40;
+        total_ = 1 + random_() % 24;
         breaks_off_ = random_() % 4 == 0;
         break_at_ = random_() % total_;
     }
