@@ -43,6 +43,8 @@ const std::vector<rival> h2_rivals = {{"coppice epoll", serve_coppice_h2_epoll},
                                       {"nginx", serve_nginx_h2}};
 const std::vector<rival> echo_rivals = {{"coppice epoll", serve_coppice_echo_epoll},
                                         {"coppice io_uring", serve_coppice_echo_uring},
+                                        {"raw epoll", serve_raw_echo_epoll},
+                                        {"raw io_uring", serve_raw_echo_uring},
 #ifdef BENCH_WITH_BEAST
                                         {"Boost.Beast", serve_beast_echo}
 #endif

@@ -19,6 +19,9 @@ void serve_coppice_h2_epoll();
 void serve_coppice_h2_uring();
 void serve_coppice_echo_epoll();
 void serve_coppice_echo_uring();
+// The floor: the same bytes, with no check, no limit, and no library.
+void serve_raw_echo_epoll();
+void serve_raw_echo_uring();
 // These replace the process, and exit with 1 if nginx is not there.
 void serve_nginx_tls();
 void serve_nginx_h2();

@@ -69,11 +69,14 @@ public:
     // Returns true if this has ended the wait.
     bool stopped() const noexcept { return stopped_; }
 
+    // Returns true if the caller must await `settled` after end().
+    bool must_settle() const noexcept { return posted_ && !arrived_; }
+
     // Awaited once the callback is gone: completes when what it may have posted has arrived.
     class settled {
     public:
         explicit settled(input_stop& of) noexcept : of_(of) {}
-        bool await_ready() const noexcept { return !of_.posted_ || of_.arrived_; }
+        bool await_ready() const noexcept { return !of_.must_settle(); }
         void await_suspend(std::coroutine_handle<> h) noexcept { of_.waiter_ = h; }
         void await_resume() const noexcept {}
 

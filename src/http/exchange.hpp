@@ -4,6 +4,7 @@
 #include <coppice/http/body.hpp>
 #include <coppice/http/server.hpp>
 #include <coppice/io/socket.hpp>
+#include <coppice/task/internal/transfer.hpp>
 
 #include "budget.hpp"
 #include "request_end.hpp"
@@ -53,7 +54,9 @@ struct read_ahead {
         error = {};
     }
     // Called last: what is resumed may end the connection.
-    void resume_waiter() noexcept { std::exchange(waiter, {}).resume(); }
+    void resume_waiter() noexcept {
+        execution::internal::resume_from_outside(std::exchange(waiter, {}));
+    }
 
     std::array<io::pooled_buffer, buffers_max> kept;
     unsigned first = 0;

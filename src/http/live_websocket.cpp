@@ -48,28 +48,91 @@ live_websocket::live_websocket(connection& c, exchange& e, websocket_source& fro
     drain_.emplace(c.loop_.drain_source.get_token(), on_drain(*this));
 }
 
+// Awaited when nothing is left to decode. take() then takes what has come.
+class live_websocket::next_buffer : coppice::immovable {
+public:
+    next_buffer(live_websocket& of, inplace_stop_token stop, execution::instant deadline) noexcept
+        : of_(of), stop_(stop), deadline_(deadline) {}
+    ~next_buffer() = default;
+
+    bool await_ready() noexcept {
+        is_refused_ = stop_.stop_requested() || of_.is_late_;
+        return is_refused_ || input_.await_ready();
+    }
+    void await_suspend(std::coroutine_handle<> h) noexcept {
+        input_.await_suspend(h);
+        of_.limit_silence();
+        listening_.emplace(of_.connection_, stop_, deadline_);
+    }
+    void await_resume() noexcept {
+        if (listening_) listening_->end();
+    }
+    // Returns true if the caller must await settled() before take().
+    bool must_settle() const noexcept { return listening_ && listening_->must_settle(); }
+    connection::input_stop::settled settled() noexcept {
+        return connection::input_stop::settled(*listening_);
+    }
+    // Returns false if it has set outcome_ because nothing came.
+    bool take() noexcept;
+
+private:
+    live_websocket& of_;
+    const inplace_stop_token stop_;
+    const execution::instant deadline_;
+    std::error_code error_;  // the decoder ends either way
+    connection::next_input input_{of_.connection_, error_};
+    std::optional<connection::input_stop> listening_;
+    bool is_refused_ = false;
+};
+
+bool live_websocket::next_buffer::take() noexcept {
+    if (is_refused_ && stop_.stop_requested()) {
+        of_.outcome_ = outcome::stopped;
+    } else if (is_refused_) {
+        of_.fail();
+        of_.ended_without_close();
+    } else if (io::pooled_buffer got = input_.await_resume(); !got.empty()) {
+        of_.is_silent_ = false;  // the timer and the bytes came in one turn
+        of_.input_ = std::move(got);
+        of_.at_ = 0;
+        of_.note_heard();
+    } else if (std::exchange(of_.is_silent_, false)) {
+        of_.note_silence();
+    } else if (listening_ && listening_->stopped()) {
+        of_.outcome_ = outcome::stopped;
+    } else {
+        of_.ended_without_close();
+    }
+    return of_.outcome_ == outcome::none;
+}
+
 live_websocket::turn_to_receive::turn_to_receive(live_websocket& of) : of_(&of) {
-    const std::lock_guard lock(of.turns_);  // an incorrect program may receive on two threads
-    if (of.receiving_) {
+    // Relaxed: publishes nothing. An incorrect program may receive on two threads.
+    if (of.receiving_.exchange(true, relaxed)) {
         throw std::logic_error(
             "a websocket is received from twice at the same time: await one receive() before the "
             "next");
     }
-    of.receiving_ = true;
 }
 
 void live_websocket::turn_to_receive::end() noexcept {
     if (of_ == nullptr) return;
-    const std::lock_guard lock(of_->turns_);
-    std::exchange(of_, nullptr)->receiving_ = false;
+    std::exchange(of_, nullptr)->receiving_.store(false, relaxed);  // as above
 }
 
 task<std::optional<websocket_message>> live_websocket::receive() {
     turn_to_receive turn(*this);
     const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
     const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
-    if (loop().is_current()) {
-        co_await receive_here(stop, deadline);
+    if (loop().is_current()) {  // as receive_here() does, without its frame
+        outcome_ = outcome::none;
+        while (!decode()) {
+            next_buffer next(*this, stop, deadline);
+            co_await next;
+            if (next.must_settle()) co_await next.settled();
+            if (!next.take()) break;
+        }
+        look_ahead();
     } else {  // the handler is on another thread; its task may belong there
         thread_pool* const pool = connection_.loop_.shared.pool;
         const bool from_pool = pool != nullptr && pool->is_current();
@@ -88,14 +151,16 @@ task<std::optional<websocket_message>> live_websocket::receive() {
 task<> live_websocket::receive_here(inplace_stop_token stop, execution::instant deadline) {
     outcome_ = outcome::none;
     while (!decode()) {
-        if (stop.stop_requested()) {
-            outcome_ = outcome::stopped;
-        } else {
-            co_await next_buffer(stop, deadline);
-        }
-        if (outcome_ != outcome::none) break;
+        next_buffer next(*this, stop, deadline);
+        co_await next;
+        if (next.must_settle()) co_await next.settled();
+        if (!next.take()) break;
     }
-    // Sees a reset while the handler does something else, and reads ahead.
+    look_ahead();
+}
+
+// Sees a reset while the handler does something else, and reads ahead.
+void live_websocket::look_ahead() noexcept {
     if (outcome_ != outcome::ended && is_open()) connection_.watch();
 }
 
@@ -215,35 +280,30 @@ time_point live_websocket::silence_limit() const noexcept {
     return pinged_ ? saturating_add(ping, options_.pong_timeout) : ping;
 }
 
-// Waits for the next buffer. Sets outcome_ if none comes.
-task<> live_websocket::next_buffer(inplace_stop_token stop, execution::instant deadline) {
-    connection& c = connection_;
-    if (is_late_) {
-        fail();
-        ended_without_close();
-        co_return;
+// Called when a wait begins. Moves the timer only if it would fire too late; silence_is_over() arms
+// again a timer that fires too early.
+void live_websocket::limit_silence() noexcept {
+    const time_point limit = silence_limit();
+    if (limit == time_point::max()) return;
+    if (silence_.armed()) {
+        if (silence_.armed_for <= limit) return;
+        loop().disarm(silence_);
     }
-    const time_point silence = silence_limit();
-    const bool is_user = deadline <= silence;
-    const time_point limit = is_user ? static_cast<time_point>(deadline) : silence;
-    connection::input_stop listening(
-        c, stop,
-        limit == time_point::max() ? execution::instant::never() : execution::instant(limit));
-    std::error_code ec;
-    io::pooled_buffer got = co_await connection::next_input(c, ec);
-    listening.end();
-    co_await connection::input_stop::settled(listening);
-    if (!got.empty()) {
-        input_ = std::move(got);
-        at_ = 0;
-        note_heard();
-    } else if (!listening.stopped()) {
-        ended_without_close();
-    } else if (is_user || stop.stop_requested()) {
-        outcome_ = outcome::stopped;
-    } else {
-        note_silence();
+    silence_.armed_for = limit;
+    loop().arm(silence_, limit);
+}
+
+// Called when the client may have been silent for too long. Without a wait, nothing happens.
+void live_websocket::silence_is_over(timer_entry* entry) noexcept {
+    live_websocket& self = static_cast<silence*>(entry)->of;
+    read_ahead& ahead = self.exchange_.ahead;
+    if (self.loop().ending() || !ahead.waiter) return;
+    if (self.loop().turn_time() < self.silence_limit()) {
+        self.limit_silence();
+        return;
     }
+    self.is_silent_ = true;
+    ahead.resume_waiter();
 }
 
 void live_websocket::note_heard() noexcept {
@@ -282,6 +342,7 @@ task<> live_websocket::finish(unsigned code) {
     co_await sending_ended();
     drain_.reset();
     if (timer_entry::armed()) loop().disarm(*this);
+    if (silence_.armed()) loop().disarm(silence_);
     if (kept_ != 0) exchange_.budget.give(std::exchange(kept_, 0));
     if (reserved_ != 0) exchange_.budget.give(std::exchange(reserved_, 0));  // was not sent
     input_.release();

@@ -13,10 +13,10 @@
 #include "connection.hpp"
 #include "loop_wait.hpp"
 
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/http/internal/websocket_codec.hpp>
 #include <coppice/http/websocket.hpp>
 
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -68,6 +68,12 @@ private:
         explicit flush(live_websocket& w) noexcept : operation(&flush_now), of(w) {}
         live_websocket& of;
     };
+    // Its timer is armed by the first wait, and then only when it has fired.
+    struct silence : io::timer_entry {
+        explicit silence(live_websocket& w) noexcept : timer_entry(&silence_is_over), of(w) {}
+        live_websocket& of;
+        time_point armed_for{};
+    };
     class on_drain {
     public:
         explicit on_drain(live_websocket& of) noexcept : of_(&of) {}
@@ -77,10 +83,11 @@ private:
         live_websocket* of_;
     };
     class all_sent;
+    class next_buffer;
 
     task<> sending_ended();
     task<> receive_here(inplace_stop_token stop, execution::instant deadline);
-    task<> next_buffer(inplace_stop_token stop, execution::instant deadline);
+    void look_ahead() noexcept;
     bool decode();
     bool decode_directly();
     void expect_long() noexcept;
@@ -88,7 +95,9 @@ private:
     void found(websocket_decoder::found what);
     void ended_without_close() noexcept;
     void note_heard() noexcept;
+    void limit_silence() noexcept;
     void note_silence() noexcept;
+    static void silence_is_over(timer_entry* entry) noexcept;
     std::string_view unread() const noexcept;
     void consume(std::size_t bytes) noexcept;
     bool keep_message() noexcept;
@@ -96,6 +105,8 @@ private:
 
     task<> send_here(websocket_message message, inplace_stop_token stop,
                      execution::instant deadline, std::optional<std::error_code>& result);
+    bool must_wait() const noexcept;
+    std::error_code put_now(const websocket_message& message);
     std::error_code why_not() const noexcept;
     bool is_open() const noexcept { return connection_.socket_.is_open(); }
     std::size_t unsent() const noexcept { return pending_.size() + output_.size() - sent_; }
@@ -106,6 +117,7 @@ private:
     void begin_close(unsigned code, std::string_view reason) noexcept;
     void send_soon() noexcept;
     void pump() noexcept;
+    void wait_for_sending() noexcept;
     bool is_idle() const noexcept { return !is_sending_ && !is_deferred_ && !is_called_; }
     void end_of_call() noexcept;
     bool note_sent() noexcept;
@@ -128,12 +140,13 @@ private:
     // Long messages are expected until so many short ones have come in a row; 0: short ones are.
     static constexpr unsigned short_messages = 16;
     unsigned short_left_ = 0;
-    std::size_t kept_ = 0;  // bytes of the budget, for the message
-    time_point heard_{};    // when bytes came last
-    bool pinged_ = false;   // since then
+    std::size_t kept_ = 0;    // bytes of the budget, for the message
+    time_point heard_{};      // when bytes came last
+    bool pinged_ = false;     // since then
+    bool is_silent_ = false;  // the timer has ended a wait
+    silence silence_{*this};
     outcome outcome_ = outcome::none;
-    std::mutex turns_;
-    bool receiving_ = false;  // a receive() is under way; under turns_
+    atomic<bool> receiving_{false};  // a receive() is under way
     unsigned close_code_ = 0;
     std::string close_reason_;
     bool is_over_ = false;  // the client has closed, or cannot be understood, or is gone

@@ -50,6 +50,7 @@ task<std::error_code> live_websocket::send(websocket_message message) {
     if (!message.binary && !is_utf8(message.data)) {
         throw std::invalid_argument("websocket::send: the text is not UTF-8; send it as binary");
     }
+    if (loop().is_current() && !must_wait()) co_return put_now(message);
     const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
     const execution::instant deadline = co_await execution::read_env(execution::get_deadline);
     std::optional<std::error_code> result;
@@ -70,8 +71,7 @@ task<std::error_code> live_websocket::send(websocket_message message) {
 task<> live_websocket::send_here(websocket_message message, inplace_stop_token stop,
                                  execution::instant deadline,
                                  std::optional<std::error_code>& result) {
-    // A sender that comes later waits behind those that wait already.
-    while (!why_not() && (unsent() > options_.unsent_bytes_max || !waiters_.empty())) {
+    while (must_wait()) {
         if (stop.stop_requested()) co_return;
         loop_wait wait(loop(), waiters_, stop, deadline);
         const bool woken = co_await wait;
@@ -80,8 +80,17 @@ task<> live_websocket::send_here(websocket_message message, inplace_stop_token s
         if (!woken) co_return;
         if (unsent() <= options_.unsent_bytes_max) break;
     }
-    result = why_not();
-    if (*result) co_return;
+    result = put_now(message);
+}
+
+// A sender that comes later waits behind those that wait already.
+bool live_websocket::must_wait() const noexcept {
+    return (unsent() > options_.unsent_bytes_max || !waiters_.empty()) && !why_not();
+}
+
+// Called on the loop when there is room. Returns why the message was not sent, if it was not.
+std::error_code live_websocket::put_now(const websocket_message& message) {
+    if (const std::error_code error = why_not()) return error;
     try {
         put(message);
     } catch (const std::bad_alloc&) {
@@ -89,6 +98,7 @@ task<> live_websocket::send_here(websocket_message message, inplace_stop_token s
         throw;
     }
     if (unsent() != 0) send_soon();
+    return {};
 }
 
 // Returns why nothing can be sent; no error if something can.
@@ -229,22 +239,30 @@ void live_websocket::pump() noexcept {
             sent_ = 0;
             if (pending_.empty()) break;
             output_.swap(pending_);
-            if (!exchange_.budget.reserve_last(output_.size())) {
-                fail();
-                break;
-            }
-            reserved_ = output_.size();
-            c.begin_writing(output_.size());
         }
         sender_.data = reinterpret_cast<std::byte*>(output_.data()) + sent_;
         sender_.size = output_.size() - sent_;
         is_sending_ = !c.start(sender_);
-        if (is_sending_) return;
+        if (is_sending_) {
+            wait_for_sending();
+            return;
+        }
         if (!note_sent()) break;
     }
     if (!is_open()) return;
     c.run_untimed();
     c.account(exchange_, loop().turn_time());
+}
+
+// Called when a send has to wait: limits its memory, and the time for all of output_.
+void live_websocket::wait_for_sending() noexcept {
+    if (reserved_ != 0) return;  // a part has been sent
+    if (!exchange_.budget.reserve_last(output_.size())) {
+        fail();
+        return;
+    }
+    reserved_ = output_.size();
+    connection_.begin_writing(output_.size());
 }
 
 bool live_websocket::note_sent() noexcept {

@@ -96,6 +96,7 @@ inline constexpr seam seams[] = {
     {"graph", "token/internal/stop_link.hpp", "an inplace_stop_token from a token of any type"},
     {"http", "io/internal/record_memory.hpp", "memory for encrypted records"},
     {"http", "task/internal/frame_pool.hpp", "frames of coroutines that are not tasks"},
+    {"http", "task/internal/transfer.hpp", "resumes handlers so that their awaits are plain calls"},
     {"io", "exec/internal/as_exception.hpp", "error codes as exceptions, as tasks have them"},
     {"http2", "http/internal/scan.hpp", "one way to fold case and to trim"},
     {"io", "exec/internal/invoke.hpp", "one way to call and to keep an exception"},
