@@ -257,8 +257,10 @@ secure_link::next secure_link::decrypt() noexcept {
     // The end is the connection's leave to close the socket. First goes out what the engine has
     // written, such as tickets, and this side's end. While a writer waits, the end does not: the
     // peer may read nothing.
-    const bool is_written = !has_output() && (!ending_ || has_told_);
-    if (!is_written && (ending_ || !writer_.is_active())) return next::wait;
+    if (has_output() && (ending_ || !writer_.is_active())) {
+        return output_.pending ? next::wait : next::go_on;
+    }
+    if (ending_ && !has_told_) return next::wait;
     // Sending goes on after a cut. If the engine can no longer send, it says so then.
     if (was_cut) cut_ = p.error;
     reader_.finish(was_cut ? -EPROTO : 0);
