@@ -47,6 +47,15 @@ void block_watched_signals() {
     ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
+// Lets the signals that end a program do so, once the watch is over.
+void unblock_ending_signals() {
+    sigset_t set;
+    ::sigemptyset(&set);
+    ::sigaddset(&set, SIGTERM);
+    ::sigaddset(&set, SIGINT);
+    ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
 // Tells the service manager, if there is one. What it is not told, it finds out later.
 void tell_manager(const std::string& message) {
     if (const std::error_code ec = io::notify_service_manager(message)) {
@@ -354,12 +363,12 @@ int main(int argc, char** argv) {
             std::puts("the options can be served");
             return 0;
         }
-        block_watched_signals();
         if (options.access_log == "-") {
             log.emplace(STDERR_FILENO);
         } else if (!options.access_log.empty()) {
             log.emplace(options.access_log);
         }
+        block_watched_signals();
         http::server_options how = options.server;
         how.access_log = log ? &*log : nullptr;
         how.endpoint = endpoint.value();
@@ -392,5 +401,8 @@ int main(int argc, char** argv) {
         }
         std::printf("admin on http://%s\n", admin->local().to_string().c_str());
     }
-    return serve_until_stopped(*server, world, secure, options, reload);
+    const int status = serve_until_stopped(*server, world, secure, options, reload);
+    // What is left may wait for a log that takes nothing.
+    unblock_ending_signals();
+    return status;
 }

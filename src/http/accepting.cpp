@@ -216,9 +216,13 @@ address_counts::address address_counts::of(const io::endpoint& client) noexcept 
         std::memcpy(key.data() + 12, &v4.sin_addr, 4);
     } else if (client.is_v6()) {
         const in6_addr& v6 = reinterpret_cast<const sockaddr_in6&>(*client.data()).sin6_addr;
-        const bool is_v4 = IN6_IS_ADDR_V4MAPPED(&v6) ||
-                           std::memcmp(&v6, translated.data(), translated.size()) == 0;
-        std::memcpy(key.data(), &v6, is_v4 ? 16 : 8);
+        if (IN6_IS_ADDR_V4MAPPED(&v6) ||
+            std::memcmp(&v6, translated.data(), translated.size()) == 0) {
+            key[10] = key[11] = 0xff;
+            std::memcpy(key.data() + 12, v6.s6_addr + 12, 4);
+        } else {
+            std::memcpy(key.data(), &v6, 8);
+        }
     }
     return key;
 }

@@ -98,10 +98,9 @@ std::uint64_t access_log::dropped() const noexcept {
 
 void access_log::run() noexcept {
     ::pthread_setname_np(::pthread_self(), "coppice-log");
-    sigset_t broken_pipe;  // a pipe whose reader goes away must not end the process
-    ::sigemptyset(&broken_pipe);
-    ::sigaddset(&broken_pipe, SIGPIPE);
-    ::pthread_sigmask(SIG_BLOCK, &broken_pipe, nullptr);
+    sigset_t all;  // handlers run on the program's threads; a broken pipe must not end the process
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     std::string batch;
     for (;;) {
         {

@@ -51,11 +51,16 @@ std::string_view port_part(std::string_view host) noexcept {
     return host.substr(colon);
 }
 
+// Returns the name without the dot that may end a name of DNS.
+std::string_view without_dot(std::string_view name) noexcept {
+    if (name.ends_with('.')) name.remove_suffix(1);
+    return name;
+}
+
 // Returns the host without its port, and without the dot that may end a name of DNS.
 std::string_view name_part(std::string_view host) noexcept {
     host.remove_suffix(port_part(host).size());
-    if (host.ends_with('.')) host.remove_suffix(1);
-    return host;
+    return without_dot(host);
 }
 
 bool is_host_of(std::string_view pattern, std::string_view host) noexcept {
@@ -302,19 +307,23 @@ struct load_shedding::state : immovable {
         return queues[first % queues_max];
     }
 
-    bool is_too_late(queue& q, duration queued, time_point now) noexcept {
+    // A request that followed the one before it on its connection has skipped the queue: it does
+    // not count for what each request has waited.
+    bool is_too_late(queue& q, duration queued, bool followed, time_point now) noexcept {
         const duration::rep waited = queued.count();
+        const duration::rep least_waited = followed ? duration::max().count() : waited;
         duration::rep end = q.end.load(relaxed);
         const duration::rep time = now.time_since_epoch().count();
         if (time >= end && q.end.compare_exchange_strong(end, saturating_add(time, period.count()),
                                                          relaxed, relaxed)) {
             const bool stood = q.stands.load(relaxed);
             const duration::rep most = q.most.exchange(waited, relaxed);
-            const duration::rep least = q.least.exchange(waited, relaxed);
-            const bool stands = stood ? most > standing_max.count() : least > least_max.count();
+            const duration::rep least = q.least.exchange(least_waited, relaxed);
+            const bool all_waited = least > least_max.count() && least != duration::max().count();
+            const bool stands = stood ? most > standing_max.count() : all_waited;
             q.stands.store(stands && saturating_sub(time, end) < period.count(), relaxed);
         } else {
-            lower_to(q.least, waited);
+            lower_to(q.least, least_waited);
             raise_to(q.most, waited);
         }
         return queued > (q.stands.load(relaxed) ? standing_max : queued_max);
@@ -343,9 +352,9 @@ load_shedding::load_shedding(duration queued_max, std::chrono::seconds retry_aft
     : state_(std::make_shared<state>(queued_max, retry_after)) {}
 
 task<response> load_shedding::operator()(request& r, next_handler next) const {
-    if (const void* const home = next_handler::home_of(r)) {
+    if (const next_handler::place at = next_handler::place_of(r); at.home != nullptr) {
         state& s = *state_;
-        if (s.is_too_late(s.queue_of(home), r.queued(), r.loop().now())) {
+        if (s.is_too_late(s.queue_of(at.home), r.queued(), at.followed, r.loop().now())) {
             s.refused.fetch_add(1, relaxed);  // relaxed: a count
             co_return refusal_for(503, "the server has too much to do", s.retry_after);
         }
@@ -387,7 +396,7 @@ std::optional<response> named_host::before(const request& r) const {
     const io::agreed_security* const agreed = r.security();
     if (agreed == nullptr || agreed->host.empty()) return std::nullopt;
     const auto is_named = [&](std::string_view host) {
-        return equals_ignoring_case(name_part(agreed->host), name_part(host));
+        return equals_ignoring_case(without_dot(agreed->host), name_part(host));
     };
     const std::string_view host = r.head().host();
     const std::optional<std::string_view> field = r.find("Host");

@@ -25,6 +25,7 @@ void connection::prepare_departure(exchange& e) {
 bool connection::begin_away(exchange& e) noexcept {
     if (std::exchange(e.departing, false)) return e.right.begin_first();
     e.origin.arrived = loop_.context.now();  // the answer before it was waited for
+    e.origin.followed = true;
     e.origin.deadline = saturating_add(e.origin.arrived, loop_.options.timeouts.handler);
     return e.right.begin(e.output.empty(), e.origin.deadline);
 }

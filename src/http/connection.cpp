@@ -249,6 +249,7 @@ void connection::begin_batch(exchange& e, io::pooled_buffer received) noexcept {
     // One reading of the clock per batch: a batch begins when the turn did, or when the batch
     // before it in this turn ended.
     e.origin.arrived = loop_.context.ready_time();
+    e.origin.followed = false;
     e.began = std::max(loop_.context.turn_time(), loop_.batch_ended);
     e.buffer = std::move(received);
     e.left = text_of(e.buffer);

@@ -108,6 +108,7 @@ task<bool> connection::converse(exchange& e, step s) {
                 if (!away_) {
                     end_run(e);
                     e.origin.arrived = loop_.context.turn_time();
+                    e.origin.followed = true;
                 }
                 s = advance(e);
         }

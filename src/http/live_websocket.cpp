@@ -276,8 +276,7 @@ void live_websocket::consume(std::size_t bytes) noexcept {
 
 time_point live_websocket::silence_limit() const noexcept {
     if (close_sent_) return time_point::max();  // the close has a limit of its own
-    const time_point ping = saturating_add(heard_, options_.ping_interval);
-    return pinged_ ? saturating_add(ping, options_.pong_timeout) : ping;
+    return saturating_add(heard_, pinged_ ? options_.pong_timeout : options_.ping_interval);
 }
 
 // Called when a wait begins. Moves the timer only if it would fire too late; silence_is_over() arms
@@ -321,6 +320,7 @@ void live_websocket::ended_without_close() noexcept {
 void live_websocket::note_silence() noexcept {
     if (close_sent_ || connection_.loop_.context.turn_time() < silence_limit()) return;
     if (!std::exchange(pinged_, true)) {
+        heard_ = loop().turn_time();
         put_control(websocket_opcode::ping, {});
         return;
     }

@@ -68,7 +68,7 @@ private:
         explicit flush(live_websocket& w) noexcept : operation(&flush_now), of(w) {}
         live_websocket& of;
     };
-    // Its timer is armed by the first wait, and then only when it has fired.
+    // Its timer is armed by the first wait, and then only when it has fired or would fire too late.
     struct silence : io::timer_entry {
         explicit silence(live_websocket& w) noexcept : timer_entry(&silence_is_over), of(w) {}
         live_websocket& of;
@@ -141,7 +141,7 @@ private:
     static constexpr unsigned short_messages = 16;
     unsigned short_left_ = 0;
     std::size_t kept_ = 0;    // bytes of the budget, for the message
-    time_point heard_{};      // when bytes came last
+    time_point heard_{};      // when bytes came last, or since then the ping was sent
     bool pinged_ = false;     // since then
     bool is_silent_ = false;  // the timer has ended a wait
     silence silence_{*this};

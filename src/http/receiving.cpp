@@ -59,6 +59,7 @@ task<bool> connection::receive_more(exchange& e, std::size_t whole) {
     e.input += text_of(received);
     e.left = e.input;
     e.origin.arrived = loop_.context.ready_time();
+    e.origin.followed = false;
     co_return true;
 }
 

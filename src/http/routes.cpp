@@ -42,10 +42,11 @@ task<> next_handler::queue_at_home(const request& r) {
     }
 }
 
-const void* next_handler::home_of(const request& r) noexcept {
-    if (r.origin_ == nullptr) return nullptr;
-    if (r.origin_->pool != nullptr) return r.origin_->pool;
-    return r.origin_->loop;
+next_handler::place next_handler::place_of(const request& r) noexcept {
+    if (r.origin_ == nullptr) return {};
+    const internal::request_origin& from = *r.origin_;
+    if (from.pool != nullptr) return {from.pool, from.followed};
+    return {from.loop, from.followed};
 }
 
 void handler::put_behind(const filter_chain& chain, bool tasks) {

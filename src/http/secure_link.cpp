@@ -149,6 +149,7 @@ void secure_link::cancel(ring_operation& op) noexcept {
     user& mine = op.code == io::opcode::send ? writer_ : reader_;
     if (mine.op != &op) return;  // it has ended, and waits for its turn
     const bool sent = &mine == &writer_ && taken_ != 0;
+    if (&mine == &writer_) has_left_output_ = has_output();
     mine.finish(sent ? static_cast<int>(taken_) : -ECANCELED);
     loop_.defer(*mine.take());
 }
@@ -255,9 +256,9 @@ secure_link::next secure_link::decrypt() noexcept {
     const bool was_cut = p.what == io::secure_step::failed && ended_;
     if (p.what != io::secure_step::ended && !was_cut) return judge(p);
     // The end is the connection's leave to close the socket. First goes out what the engine has
-    // written, such as tickets, and this side's end. While a writer waits, the end does not: the
-    // peer may read nothing.
-    if (has_output() && (ending_ || !writer_.is_active())) {
+    // written, such as tickets, and this side's end. While a writer waits or has left output, the
+    // end does not: the peer may read nothing.
+    if (has_output() && (ending_ || !(writer_.is_active() || has_left_output_))) {
         return output_.pending ? next::wait : next::go_on;
     }
     if (ending_ && !has_told_) return next::wait;
@@ -400,6 +401,7 @@ void secure_link::finish_sending() noexcept {
     if (!room_.is_there()) return;
     engine_->output({});
     room_.release();
+    has_left_output_ = false;
     if (has_told_ && is_open() && !std::exchange(has_shut_, true)) {
         (void)loop_.system().shutdown(slot_.fd, io::internal::shutdown_direction::send);
     }

@@ -156,6 +156,7 @@ private:
     std::error_code failure_;           // of the engine; stays
     std::error_code cut_;               // of receiving alone: the peer's end has not come
     int result_ = 0;                    // of the socket, if that has failed; stays
+    bool has_left_output_ = false;      // a writer was canceled before all of it was sent
     bool has_given_session_ = false;    // take_session() has returned it
     bool ready_ = false;                // the handshake is done
     bool speaks_other_ = false;         // and has agreed on other_protocol_

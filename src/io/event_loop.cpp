@@ -171,8 +171,8 @@ bool event_loop::turn(time_point limit, until_idle guards, const block_latch* do
     run_deferred();
     if (wheel_.size() != 0) wheel_.advance(tick_at(saturating_add(turn_time(), duration(1))) - 1);
     if (done != nullptr ? done->is_set() : !has_work(guards)) return false;
-    const std::optional<time_point> until =
-        is_late() ? std::optional<time_point>() : wait_until(limit, guards);
+    const bool late = is_late();
+    const std::optional<time_point> until = wait_until(limit, guards, late);
     turn_time_known_ = false;  // the ring may sleep
     ring_->poll(until);
     return true;
@@ -185,9 +185,12 @@ bool event_loop::has_work(until_idle guards) const noexcept {
            (guards == until_idle::with_guards && guards_.load(acquire) != 0);
 }
 
-// Returns how long the ring may wait: not at all while something is left to run.
-std::optional<time_point> event_loop::wait_until(time_point limit, until_idle guards) noexcept {
-    if (!deferred_.empty() || is_stopping(guards) || put_off_work::run_one()) return std::nullopt;
+// Returns how long the ring may wait: not at all while something is left to run, or after a late
+// turn.
+std::optional<time_point> event_loop::wait_until(time_point limit, until_idle guards,
+                                                 bool late) noexcept {
+    if (!deferred_.empty() || is_stopping(guards) || put_off_work::run_one() || late)
+        return std::nullopt;
     if (!mailbox_.sleep()) return std::nullopt;
     const std::optional<std::uint64_t> tick = wheel_.next_tick();
     if (!tick) return limit;  // ring::forever if there is none
@@ -197,8 +200,8 @@ std::optional<time_point> event_loop::wait_until(time_point limit, until_idle gu
 }
 
 // Returns true if this turn has taken long. The loop then looks once without sleeping, so that what
-// became ready during the turn can be told from what comes during a sleep. A turn that never read
-// the clock counts as short.
+// became ready during the turn can be told from what comes during a sleep. The turn counts from its
+// first reading of the clock, and as short without one.
 bool event_loop::is_late() noexcept {
     const duration taken = turn_time_known_ ? now() - turn_time_ : duration::zero();
     lateness_ = taken >= long_turn ? taken : duration::zero();

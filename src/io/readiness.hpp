@@ -104,7 +104,8 @@ private:
 
     // A full batch may have left events behind. A mark then goes behind them, into the kernel's
     // list of what is ready, which is first in, first out. What comes before the mark has been
-    // ready for longer than the mark has been on its way. A wake-up in between counts as the mark.
+    // ready for longer than the mark has been on its way, and what comes behind it for less. A
+    // wake-up in between counts as the mark.
     void note_backlog() noexcept {
         const bool full = count_ == Kernel::events_max;
         if (!full && !is_marked_) [[likely]] {
@@ -116,7 +117,7 @@ private:
             const auto is_mark = [](const ready_event& e) { return e.data.ptr == nullptr; };
             is_marked_ = std::none_of(events_, events_ + count_, is_mark);
             const duration way = now - marked_;
-            backlog_ = is_marked_ ? std::max(backlog_, way) : way;
+            backlog_ = is_marked_ ? std::max(backlog_, way) : full ? way : way / 2;
         }
         if (full && !is_marked_) {
             kernel_.mark();

@@ -29,6 +29,7 @@ namespace {
 // same certificates, and refuses the same ones.
 std::array<unsigned char, SHA256_DIGEST_LENGTH> identity_of(const server_options& options) {
     std::string text = std::to_string(static_cast<int>(options.clients));
+    text += ' ' + std::to_string(options.client_authorities.size()) + ' ';
     text += options.client_authorities;
     text += options.client_revocations;
     std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};

@@ -49,10 +49,10 @@ TEST(rate_limit, gives_each_client_its_burst_and_then_its_rate) {
     for (int i = 0; i != 3; ++i) EXPECT_EQ(take("[2001:db8::1]:1", 0s), 0s);
     EXPECT_EQ(take("[2001:db8::ffff:2]:1", 0s), 100ms);  // of one /64
     EXPECT_EQ(take("[2001:db8:0:1::1]:1", 0s), 0s);
-    // IPv4 addresses that a translator has put into IPv6 are clients of their own.
-    for (int i = 0; i != 3; ++i) EXPECT_EQ(take("[64:ff9b::192.0.2.1]:1", 0s), 0s);
-    EXPECT_EQ(take("[64:ff9b::192.0.2.1]:2", 0s), 100ms);
-    EXPECT_EQ(take("[64:ff9b::192.0.2.2]:1", 0s), 0s);
+    // An IPv4 address that a translator has put into IPv6 is the same client.
+    EXPECT_EQ(take("[64:ff9b::192.0.2.1]:1", 100ms), 100ms);
+    for (int i = 0; i != 2; ++i) EXPECT_EQ(take("[64:ff9b::192.0.2.2]:1", 100ms), 0s);
+    EXPECT_EQ(take("192.0.2.2:1", 100ms), 100ms);
     for (int i = 0; i != 3; ++i) EXPECT_EQ(take("[64:ff9b:1::192.0.2.1]:1", 0s), 0s);
     EXPECT_EQ(take("[64:ff9b:1::192.0.2.2]:1", 0s), 100ms);  // a translator's own prefix
     for (int i = 0; i != 100; ++i) EXPECT_EQ(take("192.0.2.9:1", 0s), 0s);

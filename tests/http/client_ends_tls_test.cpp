@@ -58,6 +58,7 @@ protected:
                                  blocked.store(true, release);
                              }
                          }
+                         blocked.store(true, release);  // a socket that takes all
                          co_await out.flush();
                      };
                      return response(200).body(http::stream(produce));

@@ -73,9 +73,29 @@ task<> keep_asking(io::context& loop, io::endpoint to, duration pause, time_poin
     }
 }
 
+// Sends two requests in one segment, again and again until `end`.
+task<> keep_asking_twice(io::context& loop, io::endpoint to, time_point end) {
+    io::tcp::socket socket(loop);
+    co_await socket.connect(to);
+    const std::string one = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+    const std::string two = one + one;
+    std::array<char, 1024> some;
+    while (loop.now() < end) {
+        std::error_code ec;
+        co_await socket.send_all(std::as_bytes(std::span(two)), use_await[ec]);
+        for (std::string got; got.find("HTTP/1.1", got.find("HTTP/1.1") + 1) == got.npos;) {
+            const std::size_t n =
+                co_await socket.receive(std::as_writable_bytes(std::span(some)), use_await[ec]);
+            if (n == 0) co_return;
+            got.append(some.data(), n);
+        }
+    }
+}
+
 struct load {
     std::size_t honest = 0;   // clients that ask ten times a second
     std::size_t hostile = 0;  // clients that ask as fast as they are answered
+    std::size_t pairs = 0;    // clients that send two requests at a time, likewise
     duration cost = 5ms;      // of a request that is not refused, on the loop
 };
 
@@ -93,6 +113,9 @@ std::array<outcome, 2> serve(const load& l, http::router r) {
             const auto ended = [](auto&&) noexcept {};
             for (std::size_t i = 0; i != l.hostile; ++i) {
                 execution::spawn(keep_asking(loop, to, 0s, end, hostile), scope, ended);
+            }
+            for (std::size_t i = 0; i != l.pairs; ++i) {
+                execution::spawn(keep_asking_twice(loop, to, end), scope, ended);
             }
             for (std::size_t i = 0; i != l.honest; ++i) {
                 execution::spawn(keep_asking(loop, to, 100ms, end, honest), scope, ended);
@@ -123,6 +146,14 @@ TEST_P(overload_of, a_loop_makes_all_clients_wait_without_shedding_and_few_with_
     EXPECT_GE(honest.answers, 1u);
     // The loop spends its time on answers, not on refusals.
     EXPECT_GE((honest.answers + hostile.answers) * l.cost, served * 4 / 5);
+}
+
+TEST_P(overload_of, a_loop_is_not_hidden_by_clients_that_send_two_requests_at_a_time) {
+    http::router r;
+    r.use(http::load_shedding(200ms));
+    const load l{.honest = 10, .hostile = GetParam(), .pairs = 5};
+    const outcome honest = serve(l, std::move(r)).front();
+    EXPECT_LE(honest.late * 10, honest.all()) << honest.late << " of " << honest.all();
 }
 
 TEST(load_shedding_of, a_loop_that_can_do_what_it_is_asked_for_refuses_nothing) {

@@ -1,13 +1,22 @@
-// The times of WebSockets and server-sent events: those out of range are refused by name.
+// The times of WebSockets and server-sent events: those out of range are refused by name, and a
+// client has the whole time for its pong.
 #include <coppice/http/events.hpp>
 #include <coppice/http/websocket.hpp>
+#include <coppice/io/socket.hpp>
+#include <coppice/io/timer.hpp>
 
 #include "running_server.hpp"
+#include "served_world.hpp"
+#include "websocket_frames.hpp"
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <cstddef>
+#include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace {
 
@@ -41,6 +50,57 @@ TEST(websocket_times, those_out_of_range_are_refused_by_name) {
     const duration most = duration::max();
     EXPECT_EQ(refusal_of({.ping_interval = 1ms, .pong_timeout = 0ms, .close_timeout = 0ms}), "");
     EXPECT_EQ(refusal_of({.ping_interval = most, .pong_timeout = most, .close_timeout = most}), "");
+}
+
+// Receives until `end` has come.
+task<> receive_until(io::tcp::socket& peer, std::string_view end) {
+    std::string all;
+    std::array<char, 512> some;
+    while (!all.ends_with(end)) {
+        const std::size_t n = co_await peer.receive(std::as_writable_bytes(std::span(some)));
+        EXPECT_NE(n, 0u) << "the server has ended the connection";
+        if (n == 0) co_return;
+        all.append(some.data(), n);
+    }
+}
+
+TEST(websocket_times, a_client_has_its_whole_time_for_the_pong_after_a_handler_that_was_away) {
+    io::context* here = nullptr;
+    std::size_t received = 0;
+    http::router r;
+    r.get("/", http::websocket_handler([&](http::websocket& socket) -> task<> {
+              while (const auto message = co_await socket.receive()) {
+                  ++received;
+                  io::timer timer(*here);
+                  co_await timer.wait_for(61s);  // longer than the server waits for a client
+                  (void)co_await socket.send(*message);
+              }
+          }));
+    io::simulation world(1, io::simulated_faults::none());
+    const http::server_statistics after =
+        serve_in(world, {}, std::move(r), [&](io::context& loop, const io::endpoint& to) -> task<> {
+            here = &loop;
+            io::tcp::socket peer(loop);
+            co_await peer.connect(to);
+            const auto send = [&](const std::string& text) {
+                return peer.send_all(std::as_bytes(std::span(text)));
+            };
+            const std::string first = upgrade_request() + text_frame("a");
+            co_await send(first);
+            co_await receive_until(peer,
+                                   "\x81\x01"
+                                   "a" +
+                                       std::string("\x89\0", 2));
+            io::timer timer(loop);
+            co_await timer.wait_for(20s);
+            const std::string second = frame_of({0x8a, ""}) + text_frame("b");
+            co_await send(second);
+            co_await receive_until(peer,
+                                   "\x81\x01"
+                                   "b");
+        });
+    EXPECT_EQ(received, 2u);
+    EXPECT_EQ(after.timed_out, 0u);
 }
 
 TEST(event_times, those_out_of_range_are_refused_by_name) {

@@ -55,8 +55,11 @@ private:
         : of_(&of), request_(&r), index_(index) {}
     static task<response> begin_at_home(const internal::answerer& inner, request& r);
     static task<> queue_at_home(const request& r);
-    // Returns what the request has waited for: its pool, else its loop, else nullptr.
-    static const void* home_of(const request& r) noexcept;
+    struct place {
+        const void* home = nullptr;  // what the request has waited for: its pool, else its loop
+        bool followed = false;       // it waited for the answer before it instead
+    };
+    static place place_of(const request& r) noexcept;
 
     const internal::filtered_answerer* of_;
     request* request_;

@@ -30,6 +30,7 @@ struct request_origin {
     inplace_stop_token stop;      // requested when the client is gone or the deadline has passed
     time_point deadline = time_point::max();
     time_point arrived{};                   // when its last byte was there; see queued()
+    bool followed = false;                  // its connection had answered another one until then
     body_reader* body = nullptr;            // only for handlers declared with read_body()
     const std::string* trailers = nullptr;  // the field lines after a chunked body
     peer_address* peer = nullptr;           // the client's

@@ -193,7 +193,7 @@ private:
     }
     bool has_work(until_idle guards) const noexcept;
     std::uint64_t tick_at(time_point when) const noexcept;
-    std::optional<time_point> wait_until(time_point limit, until_idle guards) noexcept;
+    std::optional<time_point> wait_until(time_point limit, until_idle guards, bool late) noexcept;
     bool is_late() noexcept;
     bool grow() noexcept;
     std::error_code attach(descriptor& d) noexcept;
