@@ -58,7 +58,7 @@ TEST(rate_limit, gives_each_client_its_burst_and_then_its_rate) {
     for (int i = 0; i != 100; ++i) EXPECT_EQ(take("192.0.2.9:1", 0s), 0s);
     for (int i = 0; i != 3; ++i) EXPECT_EQ(take("192.0.2.1:1", 3600s), 0s);  // no more than a burst
     EXPECT_EQ(take("192.0.2.1:1", 3600s), 100ms);
-    EXPECT_EQ(limit.refused(), 8u);
+    EXPECT_EQ(limit.refused(), 9u);
 }
 
 TEST(rate_limit, keeps_its_memory_when_more_clients_ask_than_it_remembers) {
