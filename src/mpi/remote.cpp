@@ -1,6 +1,7 @@
 // Calls of functions in other processes, on both sides.
 #include <coppice/mpi/internal/remote_service.hpp>
 
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/spawn.hpp>
 #include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
@@ -99,12 +100,18 @@ bytes reply_of(const std::exception_ptr& failure) {
                             "mpi::remote: the function failed in process " + std::to_string(rank));
 }
 
-// Errors: std::bad_alloc.
-bytes result_or_failure(remote_service::function f, std::span<const std::byte> arguments) {
+// Returns the reply to a request, which is the index of a function and the arguments. Errors:
+// std::bad_alloc.
+bytes reply_to(std::span<const std::byte> request,
+               std::span<const remote_service::function> table) {
     try {
+        const std::uint32_t index = read<std::uint32_t>(request);
+        if (index >= table.size())
+            return reply_of_text(
+                "mpi::remote: no such function; all processes must name the same functions");
         bytes made;
         write(made, reply::value);
-        f(arguments, made);
+        table[index](request, made);
         return made;
     } catch (...) {
         return reply_of(std::current_exception());
@@ -168,16 +175,18 @@ public:
         : service_(service),
           place_(std::make_shared<awaited_reply>()),
           number_(service.add_call(place_)) {}
-    ~numbered_call() { service_.leave_call(number_, place_, was_sent_); }
+    ~numbered_call() { service_.leave_call(number_, place_, !sent_); }
     int number() const noexcept { return number_; }
     awaited_reply& reply() const noexcept { return *place_; }
-    void set_sent(bool was_sent) noexcept { was_sent_ = was_sent; }
+    // How the send of the request has ended. It is written when the send ends, also if the task's
+    // scheduler has ended meanwhile, so that the task does not continue.
+    std::error_code& sent() noexcept { return sent_; }
 
 private:
     remote_service& service_;
     reply_place place_;
     int number_;
-    bool was_sent_ = false;
+    std::error_code sent_ = std::make_error_code(std::errc::operation_canceled);
 };
 
 remote_service::remote_service(const communicator& over, std::span<const function> table)
@@ -185,8 +194,9 @@ remote_service::remote_service(const communicator& over, std::span<const functio
     service_.start(own_, listeners_.get_token());
 }
 
-// After the first barrier no process makes another call, and after the second one each has got the
-// replies to all of its calls, also to those that were stopped. So no message is left. MPI gives
+// After the first barrier only functions that run make calls, and their callers' numbers are not
+// free before they have returned. After the second one each process has got the replies to all of
+// its calls, also to those that were stopped. So no message is left. MPI gives
 // the number of a communicator that has ended to the next one, which would receive the message. If
 // a process has failed, the barriers fail at once, the listener ends with an error, and only the
 // functions that run are waited for.
@@ -234,6 +244,11 @@ int remote_service::add_call(const reply_place& place) {
     return static_cast<int>(next);
 }
 
+bool remote_service::has_made_call(int number) noexcept {
+    const std::scoped_lock lock(mutex_);
+    return number > 0 && static_cast<std::size_t>(number) < calls_.size();
+}
+
 // Returns null if the call has left.
 remote_service::reply_place remote_service::remove_call(int number) noexcept {
     const std::scoped_lock lock(mutex_);
@@ -278,10 +293,8 @@ task<bytes> remote_service::call(int rank, std::uint32_t index, bytes arguments)
     numbered_call own(*this);
     const auto first = std::as_bytes(std::span<const std::uint32_t, 1>(&index, 1));
     arguments.insert(arguments.begin(), first.begin(), first.end());
-    std::error_code error;
-    own.set_sent(true);  // before, since the task's scheduler may end during the send
-    co_await send(own_, arguments, {rank, request_tag(own.number())}, use_await[error]);
-    own.set_sent(!error);
+    co_await send(own_, arguments, {rank, request_tag(own.number())}, use_await[own.sent()]);
+    std::error_code error = own.sent();
     if (!error) error = co_await own.reply().has_come.receive();
     if (error) throw std::system_error(error, "mpi::remote");
     bytes answer = std::move(own.reply().answer);
@@ -313,6 +326,9 @@ task<> remote_service::serve() {
         const int number = number_of_call(e.tag);
         reply_place place;
         if (is_reply(e.tag)) {
+            COPPICE_CHECK(has_made_call(number),
+                          "mpi::remote: a reply to no call. An ended communicator has left this "
+                          "message: receive all messages of a communicator before it ends");
             place = remove_call(number);
             if (begin_reply(e, place)) continue;
         } else if (!std::exchange(refuses_next_, false) && begin_request(e)) {
@@ -405,15 +421,9 @@ task<> remote_service::take_reply(envelope e, reply_place place) {
 // The caller waits for a reply. If there is no memory for the right one, or it is too long for MPI,
 // it gets that error instead. If there is none for that either, the service ends.
 task<> remote_service::handle(address caller, bytes message) {
-    std::span<const std::byte> from(message);
-    const std::uint32_t function = read<std::uint32_t>(from);
     std::error_code error;
     try {
-        const bytes answer = function < table_.size()
-                                 ? result_or_failure(table_[function], from)
-                                 : reply_of_text(
-                                       "mpi::remote: no such function; all processes must "
-                                       "name the same functions");
+        const bytes answer = reply_to(message, table_);
         co_await send(own_, answer, caller, use_await[error]);
     } catch (const std::bad_alloc&) {
         error = std::make_error_code(std::errc::not_enough_memory);

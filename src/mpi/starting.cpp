@@ -33,10 +33,23 @@ const void* unless_same(const memory& from, const memory& into) noexcept {
     return from.data == into.data ? MPI_IN_PLACE : from.data;
 }
 
+// The processes of a collective must agree about this: one that did not start would hold the
+// others. So what only the root uses does not count, and the total of gather and scatter is
+// computed at all. MPI gets only the count of a part, but Open MPI 4.1 multiplies it by a rank as
+// an int.
+bool is_too_large(const call_arguments& call) noexcept {
+    std::size_t count = std::max(call.from.count, call.into.count);
+    int parts = 1;
+    if (call.what == kind::gather || call.what == kind::reduce) count = call.from.count;
+    if (call.what == kind::scatter) count = call.into.count;
+    if (call.what == kind::gather || call.what == kind::scatter) ::MPI_Comm_size(call.over, &parts);
+    return count > static_cast<std::size_t>(INT_MAX / parts);
+}
+
 }  // namespace
 
 request::outcome call_request::start(handles& made) noexcept {
-    if (std::max(call_.from.count, call_.into.count) > INT_MAX) {
+    if (is_too_large(call_)) {
         fail(std::make_error_code(std::errc::value_too_large));
         return outcome::failed;
     }

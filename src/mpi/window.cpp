@@ -4,11 +4,31 @@
 
 #include "starting.hpp"
 
+#include <array>
 #include <climits>
 #include <cstring>
 #include <system_error>
 
 namespace coppice::mpi::internal {
+
+namespace {
+
+// Processes may have different codes for an error, but the same classes.
+int class_of(int returned) noexcept {
+    int found = MPI_ERR_OTHER;
+    ::MPI_Error_class(returned, &found);
+    return found;
+}
+
+// Collective.
+int free_window(engine& owner, MPI_Win handle) noexcept {
+    return owner.call_waiting([handle]() mutable noexcept {
+        ::MPI_Win_unlock_all(handle);
+        return ::MPI_Win_free(&handle);
+    });
+}
+
+}  // namespace
 
 window_state::window_state(const communicator& over, std::size_t count, std::size_t size,
                            std::size_t alignment)
@@ -47,24 +67,45 @@ int window_state::open(std::size_t count, std::size_t size, opened& made, counts
     for (const std::size_t each : all) {
         if (each > PTRDIFF_MAX / size) return MPI_ERR_NO_MEM;
     }
+    // The largest of all processes is the result at each. A process that has failed would otherwise
+    // leave the others with a window, and it may not be used before all have cleared their memory.
+    std::array<int, 2> worst{class_of(make(bytes, size, made)), made.handle == MPI_WIN_NULL};
+    returned = owner.call_waiting([&worst, over]() noexcept {
+        return ::MPI_Allreduce(MPI_IN_PLACE, worst.data(), 2, MPI_INT, MPI_MAX, over);
+    });
+    if (returned == MPI_SUCCESS) returned = worst[0];
+    if (returned == MPI_SUCCESS) {
+        owner.count_windows(1);
+    } else {
+        // To free a window waits for all, so it stays if a process has none.
+        if (worst[1] == 0) (void)free_window(owner, made.handle);
+        made.handle = MPI_WIN_NULL;
+    }
+    return returned;
+}
+
+int window_state::make(MPI_Aint bytes, std::size_t size, opened& made) noexcept {
+    engine& owner = communicator_access::owner(own_);
+    const MPI_Comm over = own_.native_handle();
     // Without this hint, windows of less than a page overlap under MPICH 4.0.2.
     MPI_Info hints = MPI_INFO_NULL;
     ::MPI_Info_create(&hints);
     ::MPI_Info_set(hints, "alloc_shared_noncontig", "true");
-    returned = owner.call_waiting([bytes, size, hints, over, &made]() noexcept {
+    int returned = owner.call_waiting([bytes, size, hints, over, &made]() noexcept {
         return ::MPI_Win_allocate(bytes, static_cast<int>(size), hints, over, &made.base,
                                   &made.handle);
     });
     ::MPI_Info_free(&hints);
-    if (returned != MPI_SUCCESS) return returned;
+    if (returned != MPI_SUCCESS) {
+        made.handle = MPI_WIN_NULL;
+        return returned;
+    }
     ::MPI_Win_set_errhandler(made.handle, MPI_ERRORS_RETURN);
     returned = owner.call_waiting(
         [&made]() noexcept { return ::MPI_Win_lock_all(MPI_MODE_NOCHECK, made.handle); });
     if (returned != MPI_SUCCESS) return returned;
     if (bytes != 0) std::memset(made.base, 0, static_cast<std::size_t>(bytes));
-    ::MPI_Win_sync(made.handle);
-    owner.count_windows(1);
-    return owner.call_waiting([over]() noexcept { return ::MPI_Barrier(over); });
+    return ::MPI_Win_sync(made.handle);
 }
 
 window_state::~window_state() {
@@ -74,10 +115,7 @@ window_state::~window_state() {
                   "it on another one");
     owner.run([this, &owner]() noexcept {
         if (handle_ == MPI_WIN_NULL) return;
-        (void)owner.call_waiting([handle = handle_]() mutable noexcept {
-            ::MPI_Win_unlock_all(handle);
-            return ::MPI_Win_free(&handle);
-        });
+        (void)free_window(owner, handle_);
         owner.count_windows(-1);
     });
 }

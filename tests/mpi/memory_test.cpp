@@ -1,7 +1,9 @@
 // What the processes of a job see if one of them has no memory.
+#include <coppice/base/internal/atomic.hpp>
 #include <coppice/execution.hpp>
 #include <coppice/mpi/bulk.hpp>
 #include <coppice/mpi/collective.hpp>
+#include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/lent_memory.hpp>
 #include <coppice/mpi/objects.hpp>
 #include <coppice/mpi/remote.hpp>
@@ -20,6 +22,7 @@
 #include "failing_malloc.hpp"
 #include "job.hpp"
 
+#include <mpi.h>
 #include <array>
 #include <cstddef>
 #include <exception>
@@ -32,6 +35,27 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+namespace {
+
+coppice::internal::atomic<bool> refuses_locks{false};
+coppice::internal::atomic<int> freed_windows{0};
+
+}  // namespace
+
+extern "C" {
+
+// These stand before MPI's own. The first fails on demand, and the second counts.
+int MPI_Win_lock_all(int assertion, MPI_Win window) {
+    if (refuses_locks.load(coppice::internal::relaxed)) return MPI_ERR_NO_MEM;
+    return PMPI_Win_lock_all(assertion, window);
+}
+int MPI_Win_free(MPI_Win* window) {
+    freed_windows.fetch_add(1, coppice::internal::relaxed);
+    return PMPI_Win_free(window);
+}
+
+}  // extern "C"
 
 namespace {
 
@@ -229,6 +253,24 @@ struct window_of_three : mpi::window<int> {
 
 TEST(mpi_memory, a_window_throws_bad_alloc_and_can_be_made_again_while_the_others_wait) {
     is_made_or_throws_without_memory<window_of_three>();
+}
+
+TEST(mpi_memory, a_window_that_one_rank_cannot_lock_is_an_error_at_every_rank_and_is_freed) {
+    for (int rank = 0; rank != 2; ++rank) {
+        const int freed = freed_windows.load(coppice::internal::relaxed);
+        mpi::barrier(world(), block);
+        refuses_locks.store(world().rank() == rank, coppice::internal::relaxed);
+        try {
+            const mpi::window<int> made(world(), 3);
+            ADD_FAILURE() << "no error";
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), mpi::errc::no_resources) << e.code().message();
+        }
+        refuses_locks.store(false, coppice::internal::relaxed);
+        EXPECT_EQ(freed_windows.load(coppice::internal::relaxed), freed + 1);
+        mpi::window<int> made(world(), 3);
+        EXPECT_EQ(made.local().size(), 3u);
+    }
 }
 
 // Calls until there is a result. Only the first call may fail, because memory is missing.

@@ -226,6 +226,20 @@ TEST(mpi_objects, a_number_that_cannot_be_is_refused_before_memory_is_asked_for)
                  std::system_error);
 }
 
+TEST(mpi_objects, a_byte_that_is_no_bool_is_refused) {
+    for (int value = 2; value != 256; ++value) {
+        const mpi::internal::bytes wrong(2, static_cast<std::byte>(value));
+        std::span<const std::byte> from(wrong);
+        EXPECT_THROW((void)mpi::internal::read<bool>(from), std::system_error) << value;
+        EXPECT_THROW((void)mpi::internal::unpack<std::optional<char>>(wrong), std::system_error);
+    }
+    mpi::internal::bytes list = packed(std::vector<bool>{true, false});
+    list.back() = std::byte{2};
+    EXPECT_THROW((void)mpi::internal::unpack<std::vector<bool>>(list), std::system_error);
+    EXPECT_TRUE(mpi::internal::unpack<bool>(packed(true)));
+    EXPECT_FALSE(mpi::internal::unpack<bool>(packed(false)));
+}
+
 TEST(mpi_objects, objects_go_round) {
     std::optional<person> got;
     person came;

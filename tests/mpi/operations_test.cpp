@@ -19,8 +19,11 @@
 
 #include "job.hpp"
 
+#include <sys/mman.h>
 #include <array>
 #include <chrono>
+#include <climits>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -191,6 +194,26 @@ TEST(mpi_collectives, leave_the_memory_for_results_alone_at_ranks_that_get_none)
     leaves_alone(gathered, [&mine, &gathered, &parts] {
         return mpi::gather_v(world(), mine, gathered, parts, 0, coppice::use_future);
     });
+}
+
+// Only the root knows the memory of all parts, but the others would wait for it. Nothing accesses
+// the memory, which may not be accessed.
+TEST(mpi_collectives, more_than_mpi_counts_is_an_error_at_every_rank) {
+    const std::size_t part = std::size_t{INT_MAX} / job_size() + 1;
+    const std::size_t all = part * job_size();
+    void* const memory = ::mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const std::span<char> whole(static_cast<char*>(memory), all);
+    std::error_code error;
+    mpi::gather(world(), whole.first(part), whole, 0, block[error]);
+    EXPECT_EQ(error, std::errc::value_too_large);
+    mpi::scatter(world(), whole, whole.first(part), 1, block[error]);
+    EXPECT_EQ(error, std::errc::value_too_large);
+    mpi::all_gather(world(), whole.first(part), whole, block[error]);
+    EXPECT_EQ(error, std::errc::value_too_large);
+    mpi::all_to_all(world(), whole, whole, block[error]);
+    EXPECT_EQ(error, std::errc::value_too_large);
+    ::munmap(memory, all);
 }
 
 TEST(mpi_collectives, scans_combine_ranks_up_to_this_one_and_rank_0_starts_with_the_identity) {

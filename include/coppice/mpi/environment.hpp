@@ -26,9 +26,10 @@ struct environment_options {
 // With a failure timeout, each process sends a small message to the next one four times in that
 // time. A process that is not heard for so long has died, stands still, or is much too slow: MPI
 // does not tell which. Then the environment has failed in all processes that still run, the silent
-// one too if it goes on. Within about twice the timeout, each operation that is pending ends with
-// errc::process_failed, and later ones end with it at once. MPI is not called again, and not ended:
-// catch the error, save what must be saved, and leave main(). It needs MPI_THREAD_MULTIPLE.
+// one too if it goes on. By design after one timeout to one and a half, each operation that is
+// pending ends with errc::process_failed, and later ones end with it at once. MPI is not called
+// again, and not ended: catch the error, save what must be saved, and leave main(). It needs
+// MPI_THREAD_MULTIPLE.
 //
 // MPI then gets copies of the memory of operations, since it may still access that after they have
 // ended with the error. So a failure timeout costs two copies of each message, and memory for them.

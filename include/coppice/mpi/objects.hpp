@@ -71,13 +71,13 @@ task<> run_broadcast_object(const communicator& over, T& object, int root) {
     std::exception_ptr failure;
     if (is_root) failure = exception_of([&message, &object] { write(message, object); });
     std::array<std::uint64_t, 1> size{failure ? no_object : message.size()};
-    co_await broadcast(over, size, root);
+    co_await take_part_in_broadcast(over, size, root);
     throw_if_failed(failure, size[0] == no_object);
     agreement room(
         exception_of([&message, &size] { message.resize(static_cast<std::size_t>(size[0])); }));
     co_await room.reach(over);
     room.check();
-    co_await broadcast(over, message, root);
+    co_await take_part_in_broadcast(over, message, root);
     std::optional<T> received;
     if (!is_root)
         failure = exception_of([&received, &message] { received.emplace(unpack<T>(message)); });

@@ -142,7 +142,8 @@ public:
     // also for those whose calls were stopped: a reply that is left could reach the next object. If
     // the environment watches for failures and a process fails, it waits only for the functions
     // that run here. Collective and blocking, as the constructor. This process's calls have
-    // completed.
+    // completed, except those of functions that others have called. Such a function returns only
+    // when no call that it has stopped is still under way: its reply is not waited for.
     ~remote_functions() = default;
 
 private:

@@ -108,11 +108,17 @@ public:
     input_archive& operator=(const input_archive&) = delete;
 
     // Returns the next object. Errors: std::system_error with bad_message, if there are fewer bytes
-    // than it has; std::bad_alloc; and what a serializer throws.
+    // than it has, or if it is a bool whose byte is neither 0 nor 1; std::bad_alloc; and what a
+    // serializer throws. The bytes of other transferable types, also of structs and arrays with a
+    // bool in them, are not examined.
     template <serializable T>
     T read() {
         if constexpr (has_serializer<T>) {
             return serializer<T>::read(*this);
+        } else if constexpr (std::is_same_v<T, bool>) {
+            const auto value = std::to_integer<unsigned>(take(1).front());
+            if (value > 1) internal::throw_bad_message("mpi: a message has a bool that is none");
+            return value != 0;
         } else {
             std::array<std::byte, sizeof(T)> raw;
             std::memcpy(raw.data(), take(sizeof(T)).data(), sizeof(T));

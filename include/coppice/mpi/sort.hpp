@@ -132,7 +132,7 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
         co_return;
     }
     std::array<std::uint64_t, 1> total{objects.size()};
-    co_await all_reduce(over, total, total, reduction::sum);
+    co_await take_part<kind::all_reduce>(over, total, total, reduction::sum);
     parted<T> samples;
     parted<T> got;
     std::vector<T> own_samples;

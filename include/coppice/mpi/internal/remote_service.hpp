@@ -57,6 +57,8 @@ private:
     task<> take_reply(envelope e, reply_place place);
     task<> handle(address caller, bytes message);
     int add_call(const reply_place& place);
+    // Returns true if a call has had this number.
+    bool has_made_call(int number) noexcept;
     reply_place remove_call(int number) noexcept;
     void free_number(int number, std::error_code received) noexcept;
     void leave_call(int number, const reply_place& place, bool was_sent) noexcept;

@@ -50,16 +50,25 @@ auto on_default_pool(F f) noexcept(std::is_nothrow_move_constructible_v<F>) {
 // process has failed.
 void throw_if_failed(const std::exception_ptr& own, bool is_bad);
 
-// Returns a sender of a collective call in the middle of an algorithm. The other processes wait for
+// Return senders of a collective call in the middle of an algorithm. The other processes wait for
 // this one, so it takes spare memory.
 template <kind K, class From, class Into>
-auto take_part(const communicator& over, const From& from, const Into& into) noexcept {
+auto take_part(const communicator& over, const From& from, const Into& into,
+               reduction op = reduction::maximum) noexcept {
     call_arguments a(over, K);
-    a.op = reduction::maximum;
+    a.op = op;
     a.from = memory_of(span_of(from));
     a.into = memory_of(span_of(into));
     a.holds_others = true;
     return initiate<named_request<K>>(a, use_await);
+}
+template <class Objects>
+auto take_part_in_broadcast(const communicator& over, const Objects& objects, int root) noexcept {
+    call_arguments a(over, kind::broadcast);
+    a.into = memory_of(span_of(objects));
+    a.to_rank = root;
+    a.holds_others = true;
+    return initiate<named_request<kind::broadcast>>(a, use_await);
 }
 
 // Tells all processes whether one has failed. No part of it allocates, because a process that

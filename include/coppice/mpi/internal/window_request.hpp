@@ -38,6 +38,7 @@ private:
     };
     std::error_code open(std::size_t count, std::size_t size) noexcept;
     int open(std::size_t count, std::size_t size, opened& made, counts& all) noexcept;
+    int make(MPI_Aint bytes, std::size_t size, opened& made) noexcept;
 
     // Made before the communicator: a process without memory has started nothing. Shared with the
     // owner's call of MPI that writes it, which does not return if a process fails.
