@@ -19,7 +19,7 @@ public:
 
     // Errors: CLI::ParseError, which names the flag.
     std::vector<CLI::ConfigItem> from_config(std::istream& input) const override {
-        std::vector<CLI::ConfigItem> items;
+        std::vector<CLI::ConfigItem> read;
         std::set<const CLI::Option*> seen;
         for (CLI::ConfigItem& item : CLI::ConfigTOML::from_config(input)) {
             const CLI::Option* const option = option_of(item);
@@ -31,9 +31,9 @@ public:
             const bool is_off = option != nullptr && option->get_configurable() &&
                                 option->get_expected_min() == 0 &&
                                 item.inputs == std::vector<std::string>{"false"};
-            if (!is_off) items.push_back(std::move(item));
+            if (!is_off) read.push_back(std::move(item));
         }
-        return items;
+        return read;
     }
 
 private:
