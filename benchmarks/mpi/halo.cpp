@@ -1,6 +1,6 @@
 // Halo exchange: the Jacobi method on a square, whose rows are divided between the processes. Each
-// step exchanges the rows at the edges while a worker computes those that do not need them. The
-// ideal is the computation without an exchange.
+// step exchanges the rows at the edges while the thread of the environment, or a worker, computes
+// those that do not need them. The ideal is the computation without an exchange.
 #include "parts.hpp"
 
 #include <coppice/mpi/message.hpp>
@@ -96,16 +96,23 @@ void step_raw(block& b) {
     b.compute_edges();
 }
 
-task<> step(block& b) {
+// Exchanges the rows at the edges while `inside` computes the others. when_all starts it last.
+template <class Inside>
+task<> step(block& b, Inside inside) {
     co_await ex::when_all(
         mpi::send_receive(b.world(), b.row(1), {b.above, 0}, b.row(b.rows + 1), {b.below, 0}),
         mpi::send_receive(b.world(), b.row(b.rows), {b.below, 1}, b.row(0), {b.above, 1}),
-        ex::schedule(coppice::default_pool().get_scheduler()) |
-            ex::then([&b]() noexcept { b.compute_inside(); }));
+        std::move(inside));
     b.compute_edges();
 }
-task<> steps(block& b, std::size_t count) {
-    for (; count != 0; --count) co_await step(b);
+task<> steps_here(block& b, std::size_t count) {
+    for (; count != 0; --count)
+        co_await step(b, ex::just() | ex::then([&b]() noexcept { b.compute_inside(); }));
+}
+task<> steps_on_worker(block& b, std::size_t count) {
+    for (; count != 0; --count)
+        co_await step(b, ex::schedule(coppice::default_pool().get_scheduler()) |
+                             ex::then([&b]() noexcept { b.compute_inside(); }));
 }
 
 }  // namespace
@@ -120,8 +127,8 @@ int run_halo(const mpi::communicator& world, const bench::options& o) {
         return (bench::now(false) - begin) / static_cast<double>(count);
     };
     const std::size_t columns = o.tiny ? 64 : 2048;
-    block alone(world, columns), raw(world, columns), ours(world, columns);
-    std::vector<double> times[3];
+    block alone(world, columns), raw(world, columns), here(world, columns), worker(world, columns);
+    std::vector<double> times[4];
     for (int n = 0; n <= o.repetitions; ++n) {
         const double each[] = {
             time_of(alone,
@@ -132,17 +139,18 @@ int run_halo(const mpi::communicator& world, const bench::options& o) {
                     [count](block& b) {
                         for (std::size_t i = 0; i != count; ++i) step_raw(b);
                     }),
-            time_of(ours, [count](block& b) { run_on_environment(steps(b, count)); })};
+            time_of(here, [count](block& b) { run_on_environment(steps_here(b, count)); }),
+            time_of(worker, [count](block& b) { run_on_environment(steps_on_worker(b, count)); })};
         // The first repetition warms up.
         for (std::size_t i = 0; n != 0 && i != std::size(each); ++i) times[i].push_back(each[i]);
     }
-    if (raw.hash() != ours.hash()) {
+    if (raw.hash() != here.hash() || raw.hash() != worker.hash()) {
         std::printf("halo exchange: the rivals disagree\n");
         return 1;
     }
     if (o.tiny) return 0;
     const std::string name = "halo exchange, " + std::to_string(world.size()) + " processes";
-    constexpr const char* names[] = {"no exchange", "raw MPI", "coppice"};
+    constexpr const char* names[] = {"no exchange", "raw MPI", "coppice", "coppice, worker"};
     std::printf("%s, ns per step\n", name.c_str());
     for (std::size_t i = 0; i != std::size(names); ++i)
         print(o, bench::of_samples(name, names[i], "ns per step", times[i]));
