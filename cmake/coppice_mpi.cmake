@@ -5,6 +5,11 @@ find_package(MPI REQUIRED)
 file(STRINGS "${MPI_CXX_HEADER_DIR}/mpi.h" coppice_mpi_macro LIMIT_COUNT 1
     REGEX "^#define (OPEN_MPI|MPICH_VERSION)[ \t]")
 string(REGEX MATCH "OPEN_MPI|MPICH_VERSION" coppice_mpi_macro "${coppice_mpi_macro}")
+# Fault tolerance (ULFM), which Open MPI has from 5.0 on.
+set(coppice_mpi_recovers OFF)
+if(EXISTS "${MPI_CXX_HEADER_DIR}/openmpi/mpiext/mpiext_ftmpi_c.h")
+    set(coppice_mpi_recovers ON)
+endif()
 # What is found as mpiexec may be another implementation's, which would start as many jobs of one
 # process each. The tests and bench_mpi are left out if there is no other.
 if(MPIEXEC_EXECUTABLE)

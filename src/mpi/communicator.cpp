@@ -4,6 +4,7 @@
 #include <coppice/mpi/environment.hpp>
 #include <coppice/mpi/error.hpp>
 
+#include "recovery.hpp"
 #include "starting.hpp"
 
 #include <cstdlib>
@@ -22,7 +23,12 @@ communicator::communicator(internal::engine& owner, MPI_Comm handle, bool is_our
 
 communicator::~communicator() {
     if (engine_ == nullptr || !is_ours_) return;
-    engine_->run([this]() noexcept { ::MPI_Comm_free(&handle_); });
+    // MPI gives the number of a communicator that it frees to the next one, which receives messages
+    // that were on their way when a process failed. So the number stays taken then.
+    engine_->run([this]() noexcept {
+        if (!engine_->recovers() || !internal::has_failed_processes(handle_))
+            ::MPI_Comm_free(&handle_);
+    });
 }
 
 // The call is made by the owner: what was started before has then started in MPI's order too.
@@ -30,13 +36,14 @@ template <class Make>
 communicator communicator::made_by(Make make, const char* what) const {
     internal::engine& owner = internal::communicator_access::owner(*this);
     COPPICE_CHECK(!owner.is_current(),
-                  "mpi: duplicate() and split() block; call them on another thread");
+                  "mpi: duplicate(), split(), and shrink() block; call them on another thread");
     MPI_Comm made = MPI_COMM_NULL;
     std::error_code error = errc::process_failed;
-    owner.run([&owner, &made, &error, &make]() noexcept {
+    owner.run([&owner, &made, &error, &make, from = handle_]() noexcept {
         MPI_Comm to = MPI_COMM_NULL;
         error =
             internal::error_of(owner.call_waiting([make, &to]() noexcept { return make(&to); }));
+        if (error == errc::process_failed) owner.revoke(from);
         made = to;
     });
     if (error) throw std::system_error(error, what);
@@ -55,6 +62,29 @@ communicator communicator::split(int color, int key) const {
     return made_by([from, color,
                     key](MPI_Comm* to) noexcept { return ::MPI_Comm_split(from, color, key, to); },
                    "mpi::communicator::split");
+}
+
+void communicator::check_can_recover(const char* what) const {
+    if (internal::communicator_access::owner(*this).recovers()) return;
+    throw std::system_error(std::make_error_code(std::errc::operation_not_supported), what);
+}
+
+void communicator::revoke() const {
+    check_can_recover("mpi::communicator::revoke");
+    internal::engine& owner = internal::communicator_access::owner(*this);
+    owner.run([this, &owner]() noexcept { owner.revoke(handle_); });
+}
+
+// What is pending must end first: it may be of a process that waits for a failed one.
+communicator communicator::shrink() const {
+    check_can_recover("mpi::communicator::shrink");
+    const MPI_Comm from = handle_;
+    return made_by(
+        [from](MPI_Comm* to) noexcept {
+            internal::revoke(from);
+            return internal::shrink(from, to);
+        },
+        "mpi::communicator::shrink");
 }
 
 // The owner may wait for another process, or have failed.

@@ -6,6 +6,7 @@
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/request.hpp>
 
+#include "recovery.hpp"
 #include "starting.hpp"
 
 #include <sched.h>
@@ -118,6 +119,7 @@ bool engine::initialize() noexcept {
     if (!start_mpi()) return false;
     failed_step_ = start_step::none;
     handlers_.replace();
+    recovers_ = watch_ == nullptr && has_fault_tolerance();
     if (watch_ == nullptr) return true;
     failure_ = error_of(watch_->begin());
     if (!failure_) return true;
@@ -335,13 +337,15 @@ void engine::cancel(const request& owner, int which) noexcept {
         ::MPI_Cancel(&handles_[at]);
 }
 
-void engine::note(std::size_t at, const MPI_Status& status, int error,
+// Returns false if the handle has not ended.
+bool engine::note(std::size_t at, const MPI_Status& status, int error,
                   ended_requests& ended) noexcept {
     request& owner = *slots_[at].owner;
+    if (owner.goes_on(error, handles_[at])) return false;
     handles_[at] = MPI_REQUEST_NULL;
     owner.note(slots_[at].which, status, error);
-    if (!owner.is_over()) return;
-    ended.add(owner);
+    if (owner.is_over()) ended.add(owner);
+    return true;
 }
 
 void engine::ended_requests::add(request& r) noexcept {
@@ -370,7 +374,10 @@ bool engine::test() noexcept {
         return false;
     }
     ended_requests ended;
-    const std::size_t noted = handles_.size() == 1 ? test_each(ended) : test_some(ended);
+    // If requests have failed, Open MPI 5.0 frees others in a call for many, without telling so: sends
+    // on a revoked communicator that go on.
+    const bool each = handles_.size() == 1 || recovers_;
+    const std::size_t noted = each ? test_each(ended) : test_some(ended);
     if (noted == 0) return false;
     if (noted == handles_.size()) {
         handles_.clear();
@@ -389,10 +396,10 @@ std::size_t engine::test_some(ended_requests& ended) noexcept {
     // otherwise the implementation does not say which request has failed
     if (returned != MPI_SUCCESS && returned != MPI_ERR_IN_STATUS) return test_each(ended);
     if (done <= 0) return 0;  // none, or MPI_UNDEFINED
-    const auto noted = static_cast<std::size_t>(done);
-    for (std::size_t i = 0; i != noted; ++i) {
+    std::size_t noted = 0;
+    for (std::size_t i = 0; i != static_cast<std::size_t>(done); ++i) {
         const int error = returned == MPI_SUCCESS ? MPI_SUCCESS : statuses_[i].MPI_ERROR;
-        note(static_cast<std::size_t>(indices_[i]), statuses_[i], error, ended);
+        if (note(static_cast<std::size_t>(indices_[i]), statuses_[i], error, ended)) ++noted;
     }
     return noted;
 }
@@ -404,8 +411,7 @@ std::size_t engine::test_each(ended_requests& ended) noexcept {
         int over = 0;
         const int error = ::MPI_Test(&handles_[at], &over, statuses_.data());
         if (error == MPI_SUCCESS && over == 0) continue;
-        note(at, statuses_.front(), error, ended);
-        ++noted;
+        if (note(at, statuses_.front(), error, ended)) ++noted;
     }
     return noted;
 }

@@ -4,6 +4,8 @@
 #include <coppice/mpi/internal/engine.hpp>
 #include <coppice/mpi/internal/request.hpp>
 
+#include "recovery.hpp"
+
 #include <chrono>
 #include <utility>
 
@@ -30,7 +32,15 @@ void engine::fail(int rank) noexcept {
     }
 }
 
-bool engine::report_failure() noexcept {
+void engine::revoke(MPI_Comm over) noexcept {
+    if (recovers_ && over != MPI_COMM_NULL) internal::revoke(over);
+}
+
+bool engine::report_failure(MPI_Comm over) noexcept {
+    if (recovers_ && over != MPI_COMM_NULL) {
+        run([this, over]() noexcept { revoke(over); });
+        return true;
+    }
     if (watch_ == nullptr || !watch_->has_others()) return false;
     watch_->report_failure();
     return true;

@@ -1,6 +1,7 @@
 // The category of mpi/error.hpp.
 #include <coppice/mpi/error.hpp>
 
+#include "recovery.hpp"
 #include "starting.hpp"
 
 #include <mpi.h>
@@ -45,7 +46,7 @@ const char* text_of_class(errc code) noexcept {
         case errc::failed_elsewhere:
             return "another process has failed at its share; its exception is known there only";
         case errc::process_failed:
-            return "a process of the job has died or stands still; end this one too";
+            return "a process has failed, or another one has revoked the communicator";
         case errc::partial_object:
             return "the message is no whole number of objects of the type that it is received as";
         case errc::other:
@@ -74,9 +75,7 @@ errc class_of(int error_class) noexcept {
         {MPI_ERR_ARG, errc::invalid_argument},  {MPI_ERR_NO_MEM, errc::no_resources},
         {MPI_ERR_INTERN, errc::internal},       {MPI_ERR_DISP, errc::out_of_range},
     };
-#if defined(MPIX_ERR_PROC_FAILED)
-    if (error_class == MPIX_ERR_PROC_FAILED) return errc::process_failed;
-#endif
+    if (internal::tells_of_failure(error_class)) return errc::process_failed;
     for (const auto& row : table) {
         if (row.theirs == error_class) return row.ours;
     }

@@ -2,6 +2,7 @@
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/request.hpp>
 
+#include "recovery.hpp"
 #include "starting.hpp"
 
 #include <cstring>
@@ -75,7 +76,7 @@ bool request::start_step() noexcept {
             is_polled_ = true;
             return false;
         case outcome::failed:
-            if (!error_) fail(error_of(made.returned));
+            if (!error_) fail_by(made.returned);
             return true;
         case outcome::started:
             break;
@@ -96,7 +97,7 @@ void request::track(handles& made) noexcept {
         MPI_Status status{};
         int returned = MPI_SUCCESS;
         if (engine_->tests_starts()) returned = ::MPI_Test(&handle, &done, &status);
-        if (returned != MPI_SUCCESS || done != 0) {
+        if (returned != MPI_SUCCESS ? !goes_on(returned, handle) : done != 0) {
             note(which, status, returned);
         } else {
             engine_->add(*this, which, handle);
@@ -107,7 +108,7 @@ void request::track(handles& made) noexcept {
 void request::note(int which, const MPI_Status& status, int returned) noexcept {
     --waiting_;
     if (returned != MPI_SUCCESS) {
-        if (!error_) fail(error_of(returned));
+        if (!error_) fail_by(returned);
         return;
     }
     if (which != 0) return;
@@ -120,13 +121,35 @@ void request::note(int which, const MPI_Status& status, int returned) noexcept {
     }
 }
 
+// The other processes may wait for one that learns of the failure, and does not go on.
+void request::fail_by(int returned) noexcept {
+    fail(error_of(returned));
+    if (!engine_->recovers() || over_ == MPI_COMM_NULL) return;
+    // A collective that sends to a process that has died may fail without the right error.
+    const bool is_vague = error_ == errc::other || error_ == errc::internal;
+    if (is_vague && has_failed_processes(over_)) fail(errc::process_failed);
+    if (is_vague || error_ == errc::process_failed) engine_->revoke(over_);
+}
+
+// Returns true if the receive has not ended, although its test has failed: it takes messages of any
+// source, and a process has failed that could have sent one. It ends in a later turn then. No
+// message has matched, so a cancel ends it at once, but MPI's test would fail again.
+bool request::goes_on(int returned, MPI_Request& handle) noexcept {
+    if (returned == MPI_SUCCESS || !is_still_pending(returned)) return false;
+    engine_->revoke(over_);
+    if (over_ != MPI_COMM_NULL) return true;
+    ::MPI_Cancel(&handle);
+    ::MPI_Request_free(&handle);
+    return false;
+}
+
 void request::end_canceled() noexcept {
     is_canceled_ = true;
     fail(std::make_error_code(std::errc::operation_canceled));
 }
 
 void request::end_without_memory() noexcept {
-    if (holds_others_) static_cast<void>(engine_->report_failure());
+    if (holds_others_) static_cast<void>(engine_->report_failure(over_));
     fail(std::make_error_code(std::errc::not_enough_memory));
 }
 

@@ -12,7 +12,7 @@ void throw_if_failed(const std::exception_ptr& own, bool is_bad) {
 }
 
 void end_service::operator()(const std::exception_ptr& failure) const noexcept {
-    if (!owner_->report_failure()) std::rethrow_exception(failure);  // ends the process
+    if (!owner_->report_failure(over_)) std::rethrow_exception(failure);  // ends the process
 }
 
 }  // namespace coppice::mpi::internal

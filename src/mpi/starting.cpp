@@ -2,6 +2,7 @@
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/named_request.hpp>
 
+#include "recovery.hpp"
 #include "starting.hpp"
 
 #include <algorithm>
@@ -85,6 +86,32 @@ void call_request::return_results() noexcept {
     if (receives()) result.count = std::min(result.count, seen_.count * result.unit);
     if (result.count != 0) std::memcpy(results_.data, result.data, size_in_bytes(result));
     call_.into = results_;
+}
+
+request::outcome agree_request::start(handles& made) noexcept {
+    memory lent{agreed_, 1, element::i32, 1};
+    made.returned = MPI_SUCCESS;
+    if (owner().recovers()) {
+        made.returned = agree(over_, agreed_, &made.each[0]);
+    } else {
+        hold_others(true);
+        if (!lend_copy(lent)) return outcome::failed;
+        agreed_ = static_cast<int*>(lent.data);
+        made.returned =
+            ::MPI_Iallreduce(MPI_IN_PLACE, agreed_, 1, MPI_INT, MPI_BAND, over_, &made.each[0]);
+    }
+    return made.returned == MPI_SUCCESS ? outcome::started : outcome::failed;
+}
+
+void agree_request::keep(const MPI_Status&) noexcept {
+    bits_ = *agreed_;
+}
+
+// ULFM ends an agreement with this error if a process has failed that this one did not know of. The
+// others have agreed nevertheless.
+std::error_code agree_request::error() const noexcept {
+    const std::error_code error = request::error();
+    return owner().recovers() && error == errc::process_failed ? std::error_code() : error;
 }
 
 int call_request::start_message(handles& made) noexcept {

@@ -70,6 +70,15 @@ work_counts work_service::counts() const noexcept {
     return counts_;
 }
 
+task<> work_service::listen(task<> serving) {
+    try {
+        co_await std::move(serving);
+    } catch (...) {
+        is_lost_.store(true, relaxed);  // a hint
+        throw;
+    }
+}
+
 // Continues on the environment's thread, since its environment names no scheduler.
 task<> work_service::serve() {
     while (true) {
@@ -238,7 +247,8 @@ task<> work_service::run(work& w) {
         failure = std::current_exception();
     }
     // Otherwise the others would wait for this process.
-    if (!has_agreed_) static_cast<void>(communicator_access::owner(own_).report_failure());
+    if (!has_agreed_)
+        static_cast<void>(communicator_access::owner(own_).report_failure(own_.native_handle()));
     while (has_open_wave()) co_await pause();  // it would write here
     std::rethrow_exception(failure);
 }

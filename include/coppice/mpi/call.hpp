@@ -23,7 +23,7 @@ public:
     static constexpr const char* name = "call";
     static constexpr bool can_cancel = false;
     explicit function_request(const arguments& a) noexcept
-        : request(*a.owner, can_cancel), function_(a.function) {}
+        : request(*a.owner, MPI_COMM_NULL, can_cancel), function_(a.function) {}
 
 protected:
     ~function_request() = default;

@@ -74,6 +74,18 @@ inline std::size_t size_of(const communicator& over) noexcept {
 
 }  // namespace internal
 
+// Gives every process the bits that all have given: agree(over, true) is true if all have said so.
+// If the environment can recover, it gives the same at all processes that live, also if some have
+// failed, whose bits may be left out, and on a communicator that was revoked: so all know whether
+// the step before has ended well everywhere. Source: MPIX_Comm_iagree of ULFM.
+template <class Token = use_await_t>
+auto agree(const communicator& over, int bits, Token&& token = Token()) {
+    return internal::initiate<internal::agree_request>(
+        internal::agree_request::arguments{&internal::communicator_access::owner(over),
+                                           over.native_handle(), bits},
+        static_cast<Token&&>(token));
+}
+
 // Completes when all processes have started it.
 template <class Token = use_await_t>
 auto barrier(const communicator& over, Token&& token = Token()) {

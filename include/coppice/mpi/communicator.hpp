@@ -73,6 +73,18 @@ public:
     // by key and then by rank. Collective. Blocks, errors, and threads are those of duplicate().
     communicator split(int color, int key = 0) const;
 
+    // Ends all operations on this communicator, except agree(), with errc::process_failed, in all
+    // of its processes: what is pending ends soon, and what starts later ends at once. An operation
+    // that finds a process that has failed does the same. Other communicators are not concerned,
+    // also those made of this one. Does not wait for other processes. Errors: std::system_error,
+    // operation_not_supported if the environment cannot recover. Threads: any. Source: ULFM.
+    void revoke() const;
+    // Makes a communicator of the processes of this one that have not failed, in the order of their
+    // ranks, and revokes this one. Collective: every process that lives calls it, and gets an equal
+    // one, also if others fail meanwhile. Blocks and threads: as duplicate(). Errors: those of
+    // revoke().
+    communicator shrink() const;
+
     // Returns MPI's handle, for call().
     MPI_Comm native_handle() const noexcept { return handle_; }
 
@@ -82,6 +94,7 @@ private:
     communicator(internal::engine& owner, MPI_Comm handle, bool is_ours);
     template <class Make>
     communicator made_by(Make make, const char* what) const;
+    void check_can_recover(const char* what) const;
 
     internal::engine* engine_;
     MPI_Comm handle_;

@@ -64,7 +64,13 @@ public:
     bool allows_calls_of_any_thread() const noexcept {
         return engine_.thread_level() == MPI_THREAD_MULTIPLE;
     }
-    // Returns the rank in the world of a process that has failed, or -1 if none has. Threads: any.
+    // Returns true if the processes can go on when one of them dies: MPI has fault tolerance, and
+    // this environment has no failure timeout. Then an operation with a process that has died ends
+    // with errc::process_failed, which revokes its communicator, and communicator::shrink() makes
+    // one of the others. The world stays revoked then. Threads: any.
+    bool can_recover() const noexcept { return engine_.recovers(); }
+    // Returns the rank in the world of a process that has failed, or -1 if none has. Always -1
+    // without a failure timeout. Threads: any.
     int failed_rank() const noexcept { return engine_.failed_rank(); }
     // Ends all processes of the job at once, this one with `status`. Never returns. Threads: any.
     [[noreturn]] void abort(int status) noexcept;

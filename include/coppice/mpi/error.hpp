@@ -24,8 +24,10 @@ enum class errc {
     other,         // any other class
     out_of_range,  // a process has no such objects in its window
     failed_elsewhere,  // another process has failed at its share of the work
-    process_failed,    // a process of the job has died or stands still, so MPI is not used again
-    partial_object,    // a message is no whole number of objects of the receiver's type
+    // A process has died or stands still. MPI is not used again, or, if the environment can
+    // recover, the communicator is not: another process may have revoked it too.
+    process_failed,
+    partial_object,  // a message is no whole number of objects of the receiver's type
 };
 
 // The category "mpi". Its messages are readable. Threads: any; calls nothing of MPI.

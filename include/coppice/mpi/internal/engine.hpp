@@ -89,9 +89,10 @@ public:
     // Ends everything with an error. Returns when the owner has done so, or is about to end. Called
     // once, by the failure_watch, which becomes the owner if need be.
     void fail(int rank) noexcept;
-    // Makes all environments of the job fail soon. Returns false if this one does not watch for
-    // failures. Threads: any.
-    bool report_failure() noexcept;
+    // Ends what other processes of the communicator wait for, because this one cannot take part:
+    // makes all environments of the job fail soon, or revokes the communicator. Returns false if
+    // this one neither watches for failures nor recovers. Threads: any.
+    bool report_failure(MPI_Comm over) noexcept;
 
     // The rest is called by requests on the owner.
     // Returns true if a request may start before this returns: nothing that was posted before waits
@@ -102,6 +103,10 @@ public:
     bool is_ending() const noexcept { return ending_; }
     bool is_watched() const noexcept { return watch_ != nullptr; }
     bool has_failed() const noexcept { return failed_; }
+    // Returns true if the other processes can go on when one fails. Threads: any.
+    bool recovers() const noexcept { return recovers_; }
+    // Ends all operations on the communicator, in all of its processes, if the engine recovers.
+    void revoke(MPI_Comm over) noexcept;
     // Calls `f`, a call of MPI that may wait for another process, and is made by what was posted.
     // After a failure this does not return. The operation is run again then, sees has_failed(), and
     // may be destroyed. So `f` uses only the stack of this thread, and lent memory.
@@ -195,7 +200,7 @@ private:
     std::size_t test_some(ended_requests& ended) noexcept;
     std::size_t test_each(ended_requests& ended) noexcept;
     bool look() noexcept;
-    void note(std::size_t at, const MPI_Status& status, int error, ended_requests& ended) noexcept;
+    bool note(std::size_t at, const MPI_Status& status, int error, ended_requests& ended) noexcept;
     void compact() noexcept;
     void expire() noexcept;
     bool grow(std::size_t wanted) noexcept;
@@ -241,6 +246,7 @@ private:
     start_step failed_step_ = start_step::none;
     std::error_code failure_;  // of that step
     bool is_ours_ = false;     // we initialized MPI, so we end it
+    bool recovers_ = false;    // by MPI's fault tolerance
     block_latch ready_;
     std::thread thread_;
 };

@@ -64,7 +64,7 @@ public:
 
 protected:
     call_request(call_arguments& a, bool can_cancel) noexcept
-        : request(*a.owner, can_cancel), call_(a) {
+        : request(*a.owner, a.over, can_cancel), call_(a) {
         hold_others(a.holds_others);
     }
     ~call_request() = default;
@@ -86,6 +86,34 @@ private:
     call_arguments& call_;  // those of the initiation
     memory results_;        // the program's memory, if call_.into is a copy
     envelope seen_{0, 0, 0};
+};
+
+// All processes tell each other bits, also if some have failed, or the communicator was revoked.
+class agree_request : public request {
+public:
+    struct arguments {
+        engine* owner;
+        MPI_Comm over;
+        int bits;
+    };
+    using value_type = int;
+    static constexpr const char* name = "agree";
+    static constexpr bool can_cancel = false;
+    explicit agree_request(const arguments& a) noexcept
+        : request(*a.owner, MPI_COMM_NULL, can_cancel), over_(a.over), bits_(a.bits) {}
+    int take() const noexcept { return bits_; }
+    std::error_code error() const noexcept;
+
+protected:
+    ~agree_request() = default;
+
+private:
+    outcome start(handles& made) noexcept final;
+    void keep(const MPI_Status&) noexcept final;
+
+    MPI_Comm over_;
+    int bits_;
+    int* agreed_ = &bits_;  // or a copy, if the engine watches for failures
 };
 
 inline constexpr const char* names_of_kinds[] = {

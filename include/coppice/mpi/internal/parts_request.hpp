@@ -42,7 +42,7 @@ public:
     static constexpr const char* name = "collective of parts";
     static constexpr bool can_cancel = false;
     explicit parts_request(const parts_arguments& a) noexcept
-        : request(*a.owner, can_cancel),
+        : request(*a.owner, a.over, can_cancel),
           call_(a),
           step_(a.learned == nullptr ? step::move : step::tell) {}
 

@@ -41,9 +41,14 @@ protected:
         int returned = MPI_SUCCESS;  // by the call, if it failed
     };
 
-    // `waits`: start() calls MPI by call_waiting().
-    request(engine& owner, bool can_cancel, bool waits = false) noexcept
-        : operation(&launch_posted), engine_(&owner), can_cancel_(can_cancel), waits_(waits) {}
+    // `over`: the communicator that is revoked if the request finds that a process has failed;
+    // MPI_COMM_NULL: none. `waits`: start() calls MPI by call_waiting().
+    request(engine& owner, MPI_Comm over, bool can_cancel, bool waits = false) noexcept
+        : operation(&launch_posted),
+          engine_(&owner),
+          over_(over),
+          can_cancel_(can_cancel),
+          waits_(waits) {}
     ~request();
 
     // Makes the call on the owner; `again` asks to be called in the next turn too.
@@ -82,6 +87,8 @@ private:
     void track(handles& made) noexcept;
     bool is_over() const noexcept { return waiting_ == 0 && !is_polled_; }
     void note(int which, const MPI_Status& status, int returned) noexcept;
+    bool goes_on(int returned, MPI_Request& handle) noexcept;
+    void fail_by(int returned) noexcept;
     void end_canceled() noexcept;
     void end_without_memory() noexcept;
     void ended() noexcept;
@@ -92,6 +99,7 @@ private:
     static void complete_relayed(relay& r) noexcept { static_cast<request&>(r).completed(); }
 
     engine* engine_;
+    MPI_Comm over_;
     inplace_stop_token token_;
     time_point deadline_ = time_point::max();
     std::error_code error_;

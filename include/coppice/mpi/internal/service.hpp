@@ -19,16 +19,17 @@
 namespace coppice::mpi::internal {
 
 // Handles the exception of a task that serves other processes. It makes the environment fail,
-// unless that has failed already, if it watches for failures. If not, it ends the process, because
-// the others would wait forever.
+// unless that has failed already, if it watches for failures, and revokes the communicator if the
+// environment recovers. Otherwise it ends the process, because the others would wait forever.
 class end_service {
 public:
     explicit end_service(const communicator& over) noexcept
-        : owner_(&communicator_access::owner(over)) {}
+        : owner_(&communicator_access::owner(over)), over_(over.native_handle()) {}
     void operator()(const std::exception_ptr& failure) const noexcept;
 
 private:
     engine* owner_;
+    MPI_Comm over_;
 };
 
 // Declared before the communicator that it serves.

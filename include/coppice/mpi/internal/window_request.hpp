@@ -70,7 +70,7 @@ public:
     static constexpr const char* name = "operation of a window";
     static constexpr bool can_cancel = false;
     explicit window_request(const window_arguments& a) noexcept
-        : request(*a.owner, can_cancel, true), call_(a) {}
+        : request(*a.owner, a.state->own().native_handle(), can_cancel, true), call_(a) {}
 
 protected:
     ~window_request() = default;

@@ -108,6 +108,7 @@ private:
     };
     using wave_numbers = std::array<std::int64_t, 3>;  // sent, received, whether the run ends
 
+    task<> listen(task<> serving);
     task<> serve();
     task<> ask(int victim);
     task<> tell_all();
@@ -122,8 +123,11 @@ private:
     std::size_t give() noexcept;
     void accept(std::span<const std::byte> items) noexcept;
     void hear_end(std::uint32_t run) noexcept;
-    // Returns true if a process of the job has failed.
-    bool has_failed() const noexcept { return communicator_access::owner(own_).failed_rank() >= 0; }
+    // Returns true if a process has failed, so that not all processes come to the end of a run.
+    bool has_failed() const noexcept {
+        // relaxed: a hint, which a later look sees
+        return is_lost_.load(relaxed) || communicator_access::owner(own_).failed_rank() >= 0;
+    }
     bool has_heard(std::int64_t ends) noexcept;
     int draw_victim() noexcept;
     void make_room(std::size_t size);
@@ -160,6 +164,7 @@ private:
     std::error_code wave_error_;
     atomic<std::size_t> offered_count_{0};  // items; written under the mutex
     atomic<bool> is_ending_{false};         // the run ends early; written under the mutex
+    atomic<bool> is_lost_{false};           // the listener has failed
 
     // Used by the run only.
     wave_numbers contributed_{};
@@ -174,7 +179,7 @@ private:
     // `worked` is written by the worker, `taken` by the run, and `given` under the mutex.
     work_counts counts_{};
 
-    service service_{serve()};
+    service service_{listen(serve())};
     communicator own_;
     bool is_shared_;  // there are other processes
     std::uint64_t random_;

@@ -1,0 +1,26 @@
+// What MPI can do after a process has failed (ULFM), if it can.
+#pragma once
+// Open MPI has it from 5.0 on, if mpiexec gets --with-ft ulfm. MPICH 4.0 declares the functions
+// too, but a collective over ch4 does not end when a process dies. Source: MPI Forum, User-Level
+// Failure Mitigation.
+
+#include <mpi.h>
+
+namespace coppice::mpi::internal {
+
+// Returns true if the other processes can go on when one fails. Called once MPI is initialized.
+bool has_fault_tolerance() noexcept;
+// Returns true if this class of errors says that a process has failed, or that another process has
+// revoked the communicator.
+bool tells_of_failure(int error_class) noexcept;
+// Returns true if the call has failed for such a reason, but its receive goes on.
+bool is_still_pending(int returned) noexcept;
+// Returns true if the communicator was revoked, or MPI knows of a process of it that has failed.
+bool has_failed_processes(MPI_Comm over) noexcept;
+
+// These do nothing but return an error if MPI cannot recover.
+int revoke(MPI_Comm over) noexcept;
+int shrink(MPI_Comm over, MPI_Comm* made) noexcept;
+int agree(MPI_Comm over, int* bits, MPI_Request* made) noexcept;
+
+}  // namespace coppice::mpi::internal
