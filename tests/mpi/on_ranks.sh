@@ -12,13 +12,19 @@ command -v "$mpiexec" >/dev/null || {
     exit 77
 }
 flags=()
-if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$("$mpiexec" --version 2>&1)"; then
+says=$("$mpiexec" --version 2>&1)
+if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$says"; then
     # Open MPI refuses to start as root, and more processes than cores, unless it is told.
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     # Containers forbid that a process reads another one's memory, with a message.
     : "${OMPI_MCA_btl_vader_single_copy_mechanism:=none}"
     export OMPI_MCA_btl_vader_single_copy_mechanism
     flags=(--oversubscribe --mca btl "self,vader" --bind-to none)
+    # With fault tolerance. At its end Open MPI 5.0 may wait for processes that have died, unless it
+    # waits for none.
+    if grep -q 'Open MPI) 5' <<<"$says"; then
+        flags+=(--with-ft ulfm --mca async_mpi_finalize 1)
+    fi
 fi
 read -ra more <<<"${MPIEXEC_FLAGS:-}"
 exec "$mpiexec" "${flags[@]}" "${more[@]}" -n "$count" "$@"

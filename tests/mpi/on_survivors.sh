@@ -11,11 +11,7 @@ command -v "$mpiexec" >/dev/null || {
     exit 77
 }
 as_child=()
-says=$("$mpiexec" --version 2>&1)
-if grep -q 'Open MPI) 5' <<<"$says"; then
-    # At its end Open MPI 5.0 may wait for the dead processes too, if it waits there.
-    export MPIEXEC_FLAGS="--with-ft ulfm --mca async_mpi_finalize 1"
-elif grep -qi 'open mpi\|open-mpi\|openrte' <<<"$says"; then
+if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$("$mpiexec" --version 2>&1)"; then
     export OMPI_MCA_orte_enable_recovery=1 OMPI_MCA_orte_abort_on_non_zero_status=0
 else
     # Nevertheless it ends the job if a process dies by a signal, and sends survivors SIGUSR1. So

@@ -333,6 +333,29 @@ TEST(mpi_varying, a_partition_of_more_than_mpi_counts_throws_and_says_so) {
     EXPECT_EQ(even.total(), 11u);
 }
 
+TEST(mpi_collectives, an_agreement_gives_all_ranks_the_bits_that_all_have_given) {
+    EXPECT_EQ(mpi::agree(world(), world().rank() == 0 ? 5 : 7, block), 5);
+    EXPECT_EQ(mpi::agree(world(), world().rank() == 0, block), 0);
+    const auto [bits] =
+        wait_for(mpi::agree(world(), ~(1 << world().rank())) | ex::then([](int b) { return b; }))
+            .value();
+    EXPECT_EQ(bits, -(1 << world().size()));
+    static_assert(!can_be_stopped<decltype(mpi::agree(world(), 1))>);
+}
+
+TEST(mpi_communicators, without_fault_tolerance_nothing_is_revoked) {
+    if (mpi_test::shared_environment->can_recover()) GTEST_SKIP() << "tested by recovery_test.cpp";
+    for (const auto f : {+[] { world().revoke(); }, +[] { (void)world().shrink(); }}) {
+        try {
+            f();
+            ADD_FAILURE() << "no exception";
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), std::errc::operation_not_supported);
+        }
+    }
+    mpi::barrier(world(), block);
+}
+
 TEST(mpi_collectives, call_runs_any_other_non_blocking_call) {
     const int mine = 1;
     int upto = 0;
