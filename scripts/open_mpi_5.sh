@@ -12,7 +12,7 @@ version=5.0.11
 folder=$root/build/open_mpi_5
 
 find_open_mpi() {
-    "$folder/bin/mpiexec" --version 2>/dev/null | grep -q "Open MPI) $version" || return 1
+    grep -q "Open MPI) $version" <<<"$("$folder/bin/mpiexec" --version 2>&1)" || return 1
     echo "$folder"
 }
 

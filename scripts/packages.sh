@@ -18,8 +18,8 @@ packages_of() {
             libnghttp2-dev ;;
         # llvm-19 has the symbolizer, which puts function names into the sanitizers' reports.
         test) echo g++-12 libclang-rt-19-dev llvm-19 lld-19 libgtest-dev relacy-dev ccache \
-            pkg-config libhttp-parser-dev libsqlite3-dev nlohmann-json3-dev curl python3 python3-pip gdb \
-            g++-12-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest \
+            pkg-config libhttp-parser-dev libsqlite3-dev nlohmann-json3-dev curl python3 \
+            python3-pip gdb g++-12-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user googletest \
             clang-16 libc++-19-dev libopenmpi-dev openmpi-bin libmpich-dev mpich ;;
         # For COPPICE_POSTGRESQL. Installing postgresql-15 creates a cluster and starts its server.
         # The tests do not use that cluster: they start their own.

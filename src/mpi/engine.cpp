@@ -374,8 +374,8 @@ bool engine::test() noexcept {
         return false;
     }
     ended_requests ended;
-    // If requests have failed, Open MPI 5.0 frees others in a call for many, without telling so: sends
-    // on a revoked communicator that go on.
+    // If requests have failed, Open MPI 5.0 frees others in a call for many, and does not tell so:
+    // sends on a revoked communicator that go on.
     const bool each = handles_.size() == 1 || recovers_;
     const std::size_t noted = each ? test_each(ended) : test_some(ended);
     if (noted == 0) return false;

@@ -18,7 +18,7 @@ bool is_still_pending(int returned) noexcept;
 // Returns true if the communicator was revoked, or MPI knows of a process of it that has failed.
 bool has_failed_processes(MPI_Comm over) noexcept;
 
-// These do nothing but return an error if MPI cannot recover.
+// These return an error, and do nothing else, if MPI cannot recover.
 int revoke(MPI_Comm over) noexcept;
 int shrink(MPI_Comm over, MPI_Comm* made) noexcept;
 int agree(MPI_Comm over, int* bits, MPI_Request* made) noexcept;

@@ -121,7 +121,7 @@ void request::note(int which, const MPI_Status& status, int returned) noexcept {
     }
 }
 
-// The other processes may wait for one that learns of the failure, and does not go on.
+// The other processes may wait for this one, which has learned of the failure and does not go on.
 void request::fail_by(int returned) noexcept {
     fail(error_of(returned));
     if (!engine_->recovers() || over_ == MPI_COMM_NULL) return;
