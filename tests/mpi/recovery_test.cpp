@@ -103,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(each, mpi_recovery,
                          });
 
 // Only the process before the victim waits for it. The others wait for each other.
-TEST(mpi_recovery_of_chains, a_death_ends_what_waits_for_one_that_waits_for_the_victim) {
+TEST(mpi_recovery_of_chains, a_death_ends_also_what_waits_for_a_survivor) {
     mpi::environment environment;
     const mpi::communicator& world = environment.world();
     mpi::barrier(world, block);
@@ -256,7 +256,7 @@ TEST(mpi_all_survive, revoke_ends_what_is_pending_at_all) {
     std::vector<int> large(1 << 20), in(1);
     mpi::barrier(world, block);
     std::array<std::error_code, 4> errors;
-    std::error_code of_send;  // there may be none: MPI throws away what nobody receives
+    std::error_code of_send;  // there may be none: MPI throws away what is not received
     using coppice::use_await;
     sync_wait(ex::when_all(mpi::send(world, large, {next, 1}, use_await[of_send]),
                            mpi::receive(world, in, {next, 2}, use_await[errors[0]]),
