@@ -19,7 +19,9 @@ if grep -qi 'open mpi\|open-mpi\|openrte' <<<"$says"; then
     # Containers forbid that a process reads another one's memory, with a message.
     : "${OMPI_MCA_btl_vader_single_copy_mechanism:=none}"
     export OMPI_MCA_btl_vader_single_copy_mechanism
-    flags=(--oversubscribe --mca btl "self,vader" --bind-to none)
+    # MPI_TRANSPORT=tcp: by sockets, as between machines.
+    flags=(--oversubscribe --mca btl "self,${MPI_TRANSPORT:-vader}" --mca btl_tcp_if_include lo
+        --bind-to none)
     # With fault tolerance. At its end Open MPI 5.0 may wait for processes that have died, unless it
     # waits for none.
     if grep -q 'Open MPI) 5' <<<"$says"; then
