@@ -47,11 +47,11 @@ public:
     environment() : environment(environment_options{}) {}
     // Blocks: until MPI is initialized; with a failure timeout, until it is in all processes.
     // Errors: std::system_error, with operation_not_permitted if MPI has ended in this process, and
-    // with errc::process_failed if an environment of this process has failed before. If the watch
-    // for failures cannot begin in a process, for example without memory, all get that error. After
-    // an error, MPI has ended if this constructor has initialized it, and otherwise is as before.
-    // std::bad_alloc: nothing has started, and the process may try again, for which the others
-    // wait.
+    // with errc::process_failed if a process fails, also if it did during an earlier environment of
+    // this process; MPI is not ended then. If the watch for failures cannot begin in a process, for
+    // example without memory, all get that error. After other errors, MPI has ended if this
+    // constructor has initialized it, and otherwise is as before. std::bad_alloc: nothing has
+    // started, and the process may try again, for which the others wait.
     explicit environment(const environment_options& options)
         : engine_(options.failure_timeout), world_(engine_, MPI_COMM_WORLD, false) {}
     // Ends receives and probes with operation_canceled, waits for all other operations, which is
