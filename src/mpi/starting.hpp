@@ -1,5 +1,4 @@
-// What the sources of the room share: codes of errors, whether MPI is still used, and MPI's names
-// of types and operators.
+// What the sources of the room share: codes of errors, MPI's names, whether MPI is still used.
 #pragma once
 
 #include <coppice/mpi/internal/named_request.hpp>
