@@ -19,6 +19,7 @@ communicator::communicator(internal::engine& owner, MPI_Comm handle, bool is_our
         ::MPI_Comm_size(handle_, &size_);
     });
     if (!has_run) throw std::system_error(errc::process_failed, "mpi::communicator");
+    if (is_ours_) owner.count_communicators(1);
 }
 
 communicator::~communicator() {
@@ -29,6 +30,7 @@ communicator::~communicator() {
         if (!engine_->recovers() || !internal::has_failed_processes(handle_))
             ::MPI_Comm_free(&handle_);
     });
+    engine_->count_communicators(-1);
 }
 
 // The call is made by the owner: what was started before has then started in MPI's order too.

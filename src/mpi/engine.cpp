@@ -52,6 +52,10 @@ void engine::throw_start_failure() const {
                 failure_,
                 "mpi::environment: MPI has ended in this process, and cannot start again. Make one "
                 "environment, and keep it to the end of main()");
+        case start_step::use_mpi:
+            throw std::system_error(failure_,
+                                    "mpi::environment: an earlier environment of this process "
+                                    "has given MPI up");
         case start_step::check_level:
             throw std::system_error(
                 failure_,
@@ -69,6 +73,11 @@ void engine::throw_start_failure() const {
 
 engine::~engine() {
     COPPICE_CHECK(!is_current(), "mpi::environment ends on its own thread: end it in main()");
+    // relaxed: the program orders their ends before this one
+    COPPICE_CHECK(failed_rank() >= 0 || communicators_.load(relaxed) == 0,
+                  "mpi::environment ends before a communicator, or a window, stop_source, "
+                  "remote_functions, or work_sharing, which have one: end those first");
+    check_process();
     struct last_call : operation {
         explicit last_call(engine& e) noexcept
             : operation([](operation* op) noexcept {
@@ -86,6 +95,12 @@ engine::~engine() {
     } else {
         end_watch();
     }
+}
+
+void engine::check_process() const noexcept {
+    COPPICE_CHECK(::getpid() == process_,
+                  "mpi: a child of fork() uses the environment of its parent: leave the child by "
+                  "exec or _exit");
 }
 
 bool engine::is_current() const noexcept {
@@ -137,6 +152,9 @@ bool engine::start_mpi() noexcept {
     failed_step_ = start_step::find_mpi;
     failure_ = std::make_error_code(std::errc::operation_not_permitted);
     if (has_ended != 0) return false;
+    failed_step_ = start_step::use_mpi;
+    failure_ = errc::process_failed;
+    if (has_given_up_mpi()) return false;
     failed_step_ = start_step::start_mpi;
     failure_ = errc::other;
     const int returned = is_initialized != 0

@@ -5,6 +5,7 @@
 #include <coppice/mpi/internal/request.hpp>
 
 #include "recovery.hpp"
+#include "starting.hpp"
 
 #include <chrono>
 #include <utility>
@@ -17,9 +18,17 @@ namespace {
 [[maybe_unused]] lent_memory* lent_for_ever = nullptr;
 [[maybe_unused]] failure_watch* watch_for_ever = nullptr;
 
+// MPI is one for the process, so this is too. Set once.
+atomic<bool> is_given_up{false};
+
 }  // namespace
 
+bool has_given_up_mpi() noexcept {
+    return is_given_up.load(relaxed);  // nothing else to see
+}
+
 void engine::fail(int rank) noexcept {
+    is_given_up.store(true, relaxed);
     failed_rank_.store(rank, relaxed);  // the post publishes it
     post(news_);
     takeover& place = watch_->owner_place();
@@ -82,6 +91,7 @@ void engine::end_watch() noexcept {
     }
     watch_->join();
     if (how == done && !failed_) return;
+    is_given_up.store(true, relaxed);  // it may have failed at its end, without fail()
     lent_for_ever = lent_.release();
     watch_for_ever = watch_.release();
 }

@@ -1,6 +1,7 @@
 // The stop that reaches all processes of a communicator.
 #include <coppice/mpi/stop_source.hpp>
 
+#include <coppice/base/internal/check.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/when_all.hpp>
 #include <coppice/exec/write_env.hpp>
@@ -28,6 +29,8 @@ stop_source::stop_source(const communicator& over) : own_(over.duplicate()) {
 }
 
 stop_source::~stop_source() {
+    COPPICE_CHECK(!internal::communicator_access::owner(own_).is_current(),
+                  "mpi::stop_source ends on the environment's thread: end it on another one");
     interrupt_.request_stop();
     this_thread::sync_wait(scope_.join());
 }

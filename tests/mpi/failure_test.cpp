@@ -112,6 +112,25 @@ TEST(mpi_survivors_of_the_end, the_environment_ends_if_a_process_dies_before_it_
     s.next();
 }
 
+// A program may catch the error, and begin again. MPI would wait for the dead process.
+TEST(mpi_survivors_of_the_end, an_environment_after_a_failure_is_an_error) {
+    {
+        mpi::environment environment(watched());
+        mpi::barrier(environment.world(), block);
+        steps s(environment.world(), death::before_the_first);
+        s.next();
+        while (environment.failed_rank() < 0) std::this_thread::yield();
+    }
+    for (const mpi::environment_options& options : {watched(), mpi::environment_options{}}) {
+        try {
+            const mpi::environment another(options);
+            ADD_FAILURE() << "MPI is used after a failure";
+        } catch (const std::system_error& e) {
+            EXPECT_EQ(e.code(), mpi::errc::process_failed) << e.what();
+        }
+    }
+}
+
 TEST(mpi_survivors_of_the_end, the_death_of_a_process_stops_the_tokens_of_the_others) {
     mpi::environment environment(watched());
     mpi::stop_source stop(environment.world());

@@ -3,15 +3,23 @@
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/environment.hpp>
 #include <coppice/mpi/message.hpp>
+#include <coppice/mpi/remote.hpp>
+#include <coppice/mpi/stop_source.hpp>
 #include <coppice/mpi/window.hpp>
+#include <coppice/mpi/work_sharing.hpp>
 #include <coppice/token.hpp>
 
 #include <gtest/gtest.h>
 
 #include <mpi.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -136,6 +144,83 @@ TEST(mpi_all_survive, an_environment_over_the_programs_mpi_of_one_thread_is_an_e
     expect_that_mpi_must_be_multiple({});
     EXPECT_EQ(handler_of(MPI_COMM_WORLD), MPI_ERRORS_ARE_FATAL);
     ::MPI_Finalize();
+}
+
+// Returns what a child of this process writes to stderr when it calls f(), which should abort. If
+// it waits instead, SIGALRM ends it, and the message is missing.
+template <class F>
+std::string message_of_child(F f) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(::pipe(ends.data()), 0);
+    const ::pid_t child = ::fork();
+    if (child == 0) {
+        ::dup2(ends[1], STDERR_FILENO);
+        ::close(ends[0]);
+        ::close(ends[1]);
+        ::signal(SIGABRT, SIG_DFL);
+        ::alarm(20);
+        f();
+        ::_exit(0);
+    }
+    ::close(ends[1]);
+    std::string message;
+    std::array<char, 256> part{};
+    for (::ssize_t n = 0; (n = ::read(ends[0], part.data(), part.size())) > 0;)
+        message.append(part.data(), static_cast<std::size_t>(n));
+    ::close(ends[0]);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+    return message;
+}
+
+void expect_to_contain(const std::string& message, const char* words) {
+    EXPECT_NE(message.find(words), std::string::npos) << message;
+}
+
+// Makes a user of the environment. A child ends the environment before it.
+template <class User, class... Args>
+void expect_that_the_environment_ends_last(std::unique_ptr<mpi::environment>& environment,
+                                           Args... args) {
+    const User user(environment->world(), args...);
+    expect_to_contain(message_of_child([&environment] { environment.reset(); }), "end those first");
+}
+
+TEST(mpi_all_survive, an_environment_that_ends_before_what_uses_it_says_so) {
+    auto environment = std::make_unique<mpi::environment>();
+    {
+        const mpi::communicator copy = environment->world().duplicate();
+        expect_to_contain(message_of_child([&environment] { environment.reset(); }),
+                          "end those first");
+    }
+    expect_that_the_environment_ends_last<mpi::window<int>>(environment, 1U);
+    expect_that_the_environment_ends_last<mpi::stop_source>(environment);
+    expect_that_the_environment_ends_last<mpi::remote_functions<&start_mpi>>(environment);
+    expect_that_the_environment_ends_last<mpi::work_sharing<int>>(environment);
+    const mpi::communicator moved = environment->world().duplicate();
+    mpi::communicator last = environment->world().split(0);
+    last = environment->world().duplicate();
+    mpi::barrier(last, block);
+}
+
+TEST(mpi_all_survive, a_child_of_fork_that_ends_the_environment_or_blocks_in_it_says_so) {
+    auto environment = std::make_unique<mpi::environment>();
+    const char* const words = "leave the child by exec or _exit";
+    expect_to_contain(message_of_child([&environment] { environment.reset(); }), words);
+    expect_to_contain(message_of_child([&environment] { (void)environment->world().duplicate(); }),
+                      words);
+    mpi::barrier(environment->world(), block);
+}
+
+TEST(mpi_all_survive, a_stop_source_that_ends_on_the_environments_thread_says_so) {
+    const mpi::environment environment;
+    auto stop = std::make_unique<mpi::stop_source>(environment.world());
+    std::string message;
+    coppice::block_latch done;
+    mpi::barrier(environment.world(), [&](std::error_code) {
+        message = message_of_child([&stop] { stop.reset(); });
+        done.set();
+    });
+    done.wait();
+    expect_to_contain(message, "mpi::stop_source ends on the environment's thread");
 }
 
 }  // namespace

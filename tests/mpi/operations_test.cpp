@@ -85,17 +85,22 @@ TEST(mpi_stop, ends_pending_looks_for_messages) {
     EXPECT_TRUE(is_stopped_by_a_barrier(mpi::probe<int>(world(), {previous_rank(), 12})));
 }
 
-// Each round, the message and the stop race; the sum of what all rounds receive must be whole.
+// Each round, the message and the stop or the deadline race; what all rounds receive must be whole.
 TEST(mpi_stop, a_receive_that_races_with_its_message_ends_with_one_of_both) {
-    for (int round = 0; round != 100; ++round) {
+    for (int round = 0; round != 200; ++round) {
         std::array<int, 1> out{round}, in{-1};
         auto sent = mpi::send(world(), out, {next_rank(), 13}, coppice::use_future);
         coppice::inplace_stop_source source;
-        auto got =
-            mpi::receive(world(), in, {previous_rank(), 13},
-                         coppice::bind_env(ex::prop(coppice::get_stop_token, source.get_token()),
-                                           coppice::use_future));
-        source.request_stop();
+        const bool stops = round % 2 == 0;
+        const ex::instant soon =
+            ex::monotonic_now() + ex::time_span(std::chrono::microseconds(round));
+        auto got = mpi::receive(
+            world(), in, {previous_rank(), 13},
+            coppice::bind_env(
+                ex::env(ex::prop(coppice::get_stop_token, source.get_token()),
+                        ex::prop(ex::get_deadline, stops ? ex::instant::never() : soon)),
+                coppice::use_future));
+        if (stops) source.request_stop();
         try {
             got.get();
         } catch (const std::system_error& e) {

@@ -10,8 +10,9 @@ namespace coppice::mpi {
 
 // How a process takes part in its job.
 struct environment_options {
-    // How long a process may be silent before the others treat it as failed, from 4 ms to a day; 0:
-    // they do not look for failures. All processes give the same.
+    // How long a process may be silent before the others treat it as failed, from 4 ms to a day;
+    // less or more counts as that. 0 or less: they do not look for failures. All processes give the
+    // same.
     std::chrono::nanoseconds failure_timeout{0};
 };
 
@@ -45,17 +46,19 @@ class environment : immovable {
 public:
     environment() : environment(environment_options{}) {}
     // Blocks: until MPI is initialized; with a failure timeout, until it is in all processes.
-    // Errors: std::system_error, with operation_not_permitted if MPI has ended in this process. If
-    // the watch for failures cannot begin in a process, for example without memory, all get that
-    // error. After an error, MPI has ended if this constructor has initialized it, and otherwise
-    // is as before. std::bad_alloc: nothing has started, and the process may try again, for which
-    // the others wait.
+    // Errors: std::system_error, with operation_not_permitted if MPI has ended in this process, and
+    // with errc::process_failed if a process fails, also if it did during an earlier environment of
+    // this process; MPI is not ended then. If the watch for failures cannot begin in a process, for
+    // example without memory, all get that error. After other errors, MPI has ended if this
+    // constructor has initialized it, and otherwise is as before. std::bad_alloc: nothing has
+    // started, and the process may try again, for which the others wait.
     explicit environment(const environment_options& options)
         : engine_(options.failure_timeout), world_(engine_, MPI_COMM_WORLD, false) {}
     // Ends receives and probes with operation_canceled, waits for all other operations, which is
-    // for other processes too, and ends MPI. Communicators must be gone. Blocks: until every
-    // process has come as far, or one has failed. A process that cannot go on calls abort()
-    // instead.
+    // for other processes too, and ends MPI. Communicators must be gone, and what has one, such as
+    // a window; otherwise a message ends the process, unless another process has failed. So it does
+    // in a child of fork(), which leaves by exec or _exit instead. Blocks: until every process has
+    // come as far, or one has failed. A process that cannot go on calls abort() instead.
     ~environment() = default;
 
     // Returns the communicator of all processes of the job.
@@ -72,7 +75,8 @@ public:
     // Returns the rank in the world of a process that has failed, or -1 if none has. Always -1
     // without a failure timeout. Threads: any.
     int failed_rank() const noexcept { return engine_.failed_rank(); }
-    // Ends all processes of the job at once, this one with `status`. Never returns. Threads: any.
+    // Ends all processes of the job at once, this one with `status`. If mpiexec was told to let
+    // others live, Open MPI ends only this one. Never returns. Threads: any.
     [[noreturn]] void abort(int status) noexcept;
 
 private:

@@ -31,8 +31,9 @@ auto send(const communicator& over, Range&& objects, address to, Token&& token =
 // Receives a message of at most so many objects. Messages of one process with one tag arrive in the
 // order in which they were sent. A stop or a deadline ends it if no message has matched it, and
 // then nothing is lost: the next receive takes the message. If one has matched, it is received, and
-// the stop has no effect. Errors: truncated, if the message is longer; its rest is lost. Open MPI
-// 4.1 may write beyond the memory then (see the pitfalls of docs/distributed.md).
+// the stop has no effect; but timeout and when_any, which have decided then, drop it. Errors:
+// truncated, if the message is longer; its rest is lost. Open MPI 4.1 may write beyond the memory
+// then (see the pitfalls of docs/distributed.md).
 template <writable_memory Range, class Token = use_await_t>
 auto receive(const communicator& over, Range&& objects, address from, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::receive);

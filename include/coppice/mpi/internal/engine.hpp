@@ -30,6 +30,8 @@
 #include <coppice/token/block_latch.hpp>
 
 #include <mpi.h>
+#include <sys/types.h>
+#include <unistd.h>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -52,9 +54,10 @@ class request;
 class engine : immovable {
 public:
     // Starts the owner, and MPI. Blocks: until MPI is initialized. Errors: std::system_error if MPI
-    // cannot be initialized, has ended, or is used by a program in a way that leaves no place for
-    // the owner; if the watch cannot begin at a process, at all. MPI is then as it was before, or
-    // has ended if this has started it. A failure timeout of zero: no watch.
+    // cannot be initialized, has ended or was given up after a failure, or is used by a program in
+    // a way that leaves no place for the owner; if the watch cannot begin at a process, at all. MPI
+    // is then as it was before, or has ended if this has started it. A failure timeout of zero: no
+    // watch.
     explicit engine(duration failure_timeout);
     // Ends what can be canceled, waits for the rest, and ends MPI, unless a process has failed.
     ~engine();
@@ -67,6 +70,7 @@ public:
     // is called or while it waits for that process. Threads: any.
     template <class F>
     bool run(F f) noexcept {
+        check_process();
         if (is_current()) {
             if (failed_) return false;
             f();
@@ -93,6 +97,11 @@ public:
     // makes all environments of the job fail soon, or revokes the communicator. Returns false if
     // this one neither watches for failures nor recovers. Threads: any.
     bool report_failure(MPI_Comm over) noexcept;
+
+    // Counts the communicators of the program, which end before this. Threads: any.
+    void count_communicators(int change) noexcept {
+        communicators_.fetch_add(change, relaxed);  // publishes nothing
+    }
 
     // The rest is called by requests on the owner.
     // Returns true if a request may start before this returns: nothing that was posted before waits
@@ -179,13 +188,22 @@ private:
         MPI_Errhandler of_self = MPI_ERRHANDLER_NULL;
     };
     // A step of the start that may fail.
-    enum class start_step : std::uint8_t { none, find_mpi, start_mpi, check_level, begin_watch };
+    enum class start_step : std::uint8_t {
+        none,
+        find_mpi,
+        use_mpi,
+        start_mpi,
+        check_level,
+        begin_watch
+    };
     static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the one below
     static constexpr std::int64_t doze_max = 1'000'000;
     static constexpr int doze_part = 8;       // of the time since something has ended
     static constexpr int turns_of_span = 16;  // that spin without a look at the clock
     static constexpr int starts_max = 64;     // that complete in place, in one turn
 
+    // A child of fork() has no owner: a call would wait forever.
+    void check_process() const noexcept;
     void serve() noexcept;
     [[noreturn]] void throw_start_failure() const;
     bool initialize() noexcept;
@@ -241,6 +259,8 @@ private:
     std::unique_ptr<failure_watch> watch_;  // null: failures are not looked for
     failure news_{*this};
     atomic<int> failed_rank_{-1};  // written by the watch
+    atomic<int> communicators_{0};
+    const ::pid_t process_ = ::getpid();
     // Written before the constructor returns.
     int level_ = 0;
     start_step failed_step_ = start_step::none;
