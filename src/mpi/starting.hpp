@@ -11,6 +11,6 @@ namespace coppice::mpi::internal {
 // Returns the code of what a call of MPI has returned. Threads: the owner.
 std::error_code error_of(int returned) noexcept;
 MPI_Datatype type_of(element type) noexcept;
-MPI_Op operator_of(reduction op) noexcept;
+MPI_Op operator_of(integer_reduction op) noexcept;
 
 }  // namespace coppice::mpi::internal
