@@ -249,7 +249,7 @@ TEST(mpi_reduce_object, what_one_process_cannot_write_or_read_is_an_error_at_all
             EXPECT_EQ(s.value, group.rank() == bad ? 10 : 1);
             if (bad != 0) expect_failure_of(taker, group, mpi::all_reduce_object(group, s, higher));
         }
-        restricted r{group.rank() == 0 ? 10 : 1};  // none but process 0 can read the result
+        restricted r{group.rank() == 0 ? 10 : 1};  // only process 0 can have the result
         const ending e = ending_of(mpi::all_reduce_object(group, r, higher));
         EXPECT_NE(e, ending::success);
         EXPECT_NE(e, ending::other);
