@@ -1,4 +1,4 @@
-// Objects of any type between processes: each counts the words of its part of a text, and one adds
+// Objects of any type between processes: each counts the words of its part of a text, and all add
 // the counts up.
 // mpiexec -n 4 example_80_mpi_objects
 #include <coppice/execution.hpp>
@@ -47,17 +47,16 @@ count count_words(const std::string& text) {
 }
 
 // [use]
+count merged(count a, const count& b) {
+    if (b.longest.size() > a.longest.size()) a.longest = b.longest;
+    for (const auto& [word, times] : b.words) a.words[word] += times;
+    return a;
+}
 task<count> count_together(const mpi::communicator& world, std::vector<std::string> texts) {
     std::string mine;
     co_await mpi::scatter_objects(world, texts, mine, 0);  // only process 0 has the texts
-    std::vector<count> all;
-    co_await mpi::gather_objects(world, count_words(mine), all, 0);
-    count total;
-    for (count& each : all) {
-        if (each.longest.size() > total.longest.size()) total.longest = each.longest;
-        for (const auto& [word, times] : each.words) total.words[word] += times;
-    }
-    co_await mpi::broadcast_object(world, total, 0);
+    count total = count_words(mine);
+    co_await mpi::all_reduce_object(world, total, merged);
     co_return total;
 }
 // [/use]

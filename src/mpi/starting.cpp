@@ -18,9 +18,10 @@ MPI_Datatype type_of(element type) noexcept {
     return types[static_cast<int>(type)];
 }
 
-MPI_Op operator_of(reduction op) noexcept {
-    const MPI_Op operators[] = {MPI_SUM, MPI_PROD, MPI_MIN, MPI_MAX};
-    return operators[static_cast<int>(op)];
+MPI_Op operator_of(integer_reduction op) noexcept {
+    const MPI_Op operators[] = {MPI_SUM, MPI_PROD, MPI_MIN,  MPI_MAX, MPI_BAND,
+                                MPI_BOR, MPI_BXOR, MPI_LAND, MPI_LOR};
+    return operators[op.index()];
 }
 
 namespace {
@@ -167,6 +168,9 @@ int call_request::start_collective(MPI_Request& made) noexcept {
         case kind::exclusive_scan:
             return ::MPI_Iexscan(unless_same(from, into), into.data, count_of(from), type,
                                  operator_of(call_.op), over, &made);
+        case kind::reduce_scatter:
+            return ::MPI_Ireduce_scatter_block(from.data, into.data, count_of(into), type,
+                                               operator_of(call_.op), over, &made);
         default:
             return ::MPI_Ibarrier(over, &made);
     }

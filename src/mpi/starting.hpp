@@ -14,6 +14,6 @@ std::error_code error_of(int returned) noexcept;
 // the next call of MPI could wait forever. Threads: any.
 bool has_given_up_mpi() noexcept;
 MPI_Datatype type_of(element type) noexcept;
-MPI_Op operator_of(reduction op) noexcept;
+MPI_Op operator_of(integer_reduction op) noexcept;
 
 }  // namespace coppice::mpi::internal

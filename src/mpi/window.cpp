@@ -123,7 +123,9 @@ window_state::~window_state() {
 std::error_code window_request::range_error() const noexcept {
     if (call_.what == window_call::fence) return {};
     if (call_.rank < 0 || call_.rank >= call_.state->own().size()) return errc::invalid_rank;
-    const memory& m = call_.what == window_call::get ? call_.into : call_.from;
+    const bool is_of_into =
+        call_.what == window_call::get || call_.what == window_call::compare_exchange;
+    const memory& m = is_of_into ? call_.into : call_.from;
     const std::size_t there = call_.state->count(call_.rank);
     if (call_.offset > there || m.count / m.unit > there - call_.offset) return errc::out_of_range;
     if (m.count > INT_MAX) return std::make_error_code(std::errc::value_too_large);
@@ -140,6 +142,8 @@ request::outcome window_request::start(handles& made) noexcept {
     MPI_Request handle = MPI_REQUEST_NULL;
     made.returned = access(call_, handle);
     made.each[0] = handle;
+    if (call_.what == window_call::compare_exchange && made.returned == MPI_SUCCESS)
+        return_results();
     return made.returned == MPI_SUCCESS ? outcome::started : outcome::failed;
 }
 
@@ -166,6 +170,14 @@ int window_request::access(window_arguments a, MPI_Request& made) noexcept {
             case window_call::fetch_accumulate:
                 return ::MPI_Rget_accumulate(from.data, out, type, into.data, in, type, rank, at,
                                              out, type, operator_of(a.op), over, &made);
+            case window_call::compare_exchange: {
+                // The second of the two integers. MPI has no request for this call.
+                const void* const expected =
+                    static_cast<const std::byte*>(from.data) + size_in_bytes(from) / 2;
+                const int compared =
+                    ::MPI_Compare_and_swap(from.data, expected, into.data, type, rank, at, over);
+                return compared != MPI_SUCCESS ? compared : ::MPI_Win_flush_local(rank, over);
+            }
             case window_call::flush:
                 return ::MPI_Win_flush(rank, over);
             case window_call::fence:
@@ -180,6 +192,10 @@ int window_request::access(window_arguments a, MPI_Request& made) noexcept {
 
 void window_request::keep(const MPI_Status&) noexcept {
     if (call_.what == window_call::fence) ::MPI_Win_sync(call_.state->handle());
+    return_results();
+}
+
+void window_request::return_results() noexcept {
     if (results_ != call_.into.data)
         std::memcpy(results_, call_.into.data, size_in_bytes(call_.into));
 }

@@ -7,6 +7,7 @@
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/message.hpp>
+#include <coppice/mpi/objects.hpp>
 #include <coppice/mpi/remote.hpp>
 #include <coppice/mpi/sort.hpp>
 #include <coppice/mpi/varying.hpp>
@@ -21,6 +22,7 @@
 #include <cstdlib>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
@@ -216,8 +218,9 @@ inline void probes(const mpi::communicator& world, steps& s) {
 
 // A flush holds the environment's thread until the other process answers.
 inline void fences(const mpi::communicator& world, steps& s) {
-    mpi::window<int> window(world, 1 << 12);
-    const std::vector<int> data(1 << 12, world.rank());
+    constexpr std::size_t last = 1 << 12;
+    mpi::window<int> window(world, last + 1);
+    const std::vector<int> data(last, world.rank());
     std::vector<int> before(1 << 12);
     const int next = (world.rank() + 1) % world.size();
     while (true) {
@@ -225,6 +228,7 @@ inline void fences(const mpi::communicator& world, steps& s) {
         mpi::put(window, data, next, 0, block);
         mpi::accumulate(window, data, next, 0, mpi::reduction::sum, block);
         mpi::fetch_accumulate(window, data, before, next, 0, mpi::reduction::sum, block);
+        (void)mpi::compare_exchange(window, 0, world.rank(), next, last, block);
         mpi::flush(window, next, block);
         mpi::fence(window, block);
     }
@@ -283,6 +287,17 @@ inline void loops(const mpi::communicator& world, steps& s) {
     }
 }
 
+inline void object_reductions(const mpi::communicator& world, steps& s) {
+    while (true) {
+        std::string text(1 << 14, 'x');
+        s.next();
+        coppice::this_thread::sync_wait(mpi::all_reduce_object(
+            world, text, [](const std::string& a, const std::string& b) { return a + b; }));
+        if (text.size() != static_cast<std::size_t>(world.size()) << 14)
+            throw std::logic_error("the text is wrong");
+    }
+}
+
 // The environment's thread waits in MPI for the victim.
 inline void duplicates(const mpi::communicator& world, steps& s) {
     while (true) {
@@ -317,6 +332,7 @@ inline constexpr named_operation operations[] = {{"barriers", &barriers},
                                                  {"endless_work", &endless_work},
                                                  {"sorts", &sorts},
                                                  {"loops", &loops},
+                                                 {"object_reductions", &object_reductions},
                                                  {"duplicates", &duplicates}};
 inline constexpr const char* deaths[] = {"first", "second", "fourth", "any", "exit"};
 

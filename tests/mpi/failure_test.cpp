@@ -224,6 +224,14 @@ TEST(mpi_all_survive, a_process_without_memory_for_the_object_of_another_fails_a
     expect_failed_without_memory(environment, mpi::broadcast_object(world, text, world.size() - 1));
 }
 
+TEST(mpi_all_survive, a_process_without_memory_for_an_object_to_combine_fails_at_all) {
+    const mpi::environment environment(watched());
+    std::string text(mpi_test::large_block - 16, 'x');  // as above
+    expect_failed_without_memory(
+        environment, mpi::all_reduce_object(environment.world(), text,
+                                            [](std::string a, std::string) { return a; }));
+}
+
 // All ranks survive: the victim gets the error when it goes on.
 TEST(mpi_all_survive, a_process_that_stood_still_gets_the_error_too) {
     mpi::environment environment(watched());

@@ -126,6 +126,10 @@ TEST(mpi_memory, a_rank_without_memory_is_an_error_of_collectives_of_objects_at_
     fails_alike_without_memory([&] { return mpi::gather_objects(world(), mine, all, 1); });
     fails_alike_without_memory([&] { return mpi::all_gather_objects(world(), mine, all); });
     fails_alike_without_memory([&] { return mpi::scatter_objects(world(), all, mine, 1); });
+    const auto first = [](std::string a, const std::string&) { return a; };
+    for (int root = 0; root != 2; ++root)
+        fails_alike_without_memory([&] { return mpi::reduce_object(world(), mine, first, root); });
+    fails_alike_without_memory([&] { return mpi::all_reduce_object(world(), mine, first); });
     EXPECT_EQ(mine, long_text);
     EXPECT_EQ(all, std::vector<std::string>(job_size(), long_text));
 }

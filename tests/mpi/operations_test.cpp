@@ -218,6 +218,9 @@ TEST(mpi_collectives, more_than_mpi_counts_is_an_error_at_every_rank) {
     EXPECT_EQ(error, std::errc::value_too_large);
     mpi::all_to_all(world(), whole, whole, block[error]);
     EXPECT_EQ(error, std::errc::value_too_large);
+    const std::span<std::int8_t> numbers(static_cast<std::int8_t*>(memory), all);
+    mpi::reduce_scatter(world(), numbers, numbers.first(part), mpi::reduction::sum, block[error]);
+    EXPECT_EQ(error, std::errc::value_too_large);
     ::munmap(memory, all);
 }
 

@@ -34,31 +34,36 @@ auto collect(const communicator& over, const From& from, const Into& into, int r
     return initiate<named_request<K>>(a, static_cast<Token&&>(token));
 }
 
-// Returns the number that changes no other number when `op` combines them.
+// Returns the number that changes no other number when `op` combines them; a logical one changes
+// no truth.
 template <class T>
-constexpr T identity_of(reduction op) noexcept {
+constexpr T identity_of(integer_reduction op) noexcept {
     using limits = std::numeric_limits<T>;
-    switch (op) {
-        case reduction::sum:
-            return T(0);
+    switch (op.index()) {
         case reduction::product:
+        case reduction::logical_and:
             return T(1);
         case reduction::minimum:
             return limits::has_infinity ? limits::infinity() : limits::max();
         case reduction::maximum:
+            return limits::has_infinity ? -limits::infinity() : limits::lowest();
+        case reduction::bit_and:
+            if constexpr (std::is_integral_v<T>) return static_cast<T>(~T(0));
+            break;
+        default:
             break;
     }
-    return limits::has_infinity ? -limits::infinity() : limits::lowest();
+    return T(0);
 }
 
 template <class T>
-void fill_with_identity(const memory& into, reduction op) noexcept {
+void fill_with_identity(const memory& into, integer_reduction op) noexcept {
     std::fill_n(static_cast<T*>(into.data), into.count, identity_of<T>(op));
 }
 
 template <kind K, class T, class Token>
 auto start_combining(const communicator& over, std::span<const T> from, std::span<T> into,
-                     reduction op, int root, Token&& token) {
+                     integer_reduction op, int root, Token&& token) {
     call_arguments a(over, K);
     a.from = memory_of(from);
     a.into = memory_of(into);
@@ -107,8 +112,8 @@ auto broadcast(const communicator& over, Range&& objects, int root, Token&& toke
 // `root`. Elsewhere `into` is not used, and may be empty. `from` and `into` may be the same memory.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
-auto reduce(const communicator& over, From&& from, Into&& into, reduction op, int root,
-            Token&& token = Token()) {
+auto reduce(const communicator& over, From&& from, Into&& into,
+            reduction_of<internal::object_of<Into>> op, int root, Token&& token = Token()) {
     using number = internal::object_of<Into>;
     const std::span<const number> out = internal::span_of(from);
     const std::span<number> in = internal::span_of(into);
@@ -121,8 +126,8 @@ auto reduce(const communicator& over, From&& from, Into&& into, reduction op, in
 // Combines likewise, and gives the result to all processes.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
-auto all_reduce(const communicator& over, From&& from, Into&& into, reduction op,
-                Token&& token = Token()) {
+auto all_reduce(const communicator& over, From&& from, Into&& into,
+                reduction_of<internal::object_of<Into>> op, Token&& token = Token()) {
     using number = internal::object_of<Into>;
     const std::span<const number> out = internal::span_of(from);
     const std::span<number> in = internal::span_of(into);
@@ -131,12 +136,28 @@ auto all_reduce(const communicator& over, From&& from, Into&& into, reduction op
         over, out, in, op, 0, static_cast<Token&&>(token));
 }
 
+// Combines likewise, and gives the n-th of equal parts of the result to process n. `into` is as
+// long as one part, and no part of `from`.
+template <readable_memory From, writable_memory Into, class Token = use_await_t>
+    requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
+auto reduce_scatter(const communicator& over, From&& from, Into&& into,
+                    reduction_of<internal::object_of<Into>> op, Token&& token = Token()) {
+    using number = internal::object_of<Into>;
+    const std::span<const number> out = internal::span_of(from);
+    const std::span<number> in = internal::span_of(into);
+    COPPICE_CHECK(
+        out.size() == in.size() * internal::size_of(over),
+        "mpi::reduce_scatter: `from` must have a part as long as `into` for each process");
+    return internal::start_combining<internal::kind::reduce_scatter, number>(
+        over, out, in, op, 0, static_cast<Token&&>(token));
+}
+
 // Combines the numbers of all processes up to this one, each with those at the same index. `from`
 // and `into` may be the same memory.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
-auto scan(const communicator& over, From&& from, Into&& into, reduction op,
-          Token&& token = Token()) {
+auto scan(const communicator& over, From&& from, Into&& into,
+          reduction_of<internal::object_of<Into>> op, Token&& token = Token()) {
     using number = internal::object_of<Into>;
     const std::span<const number> out = internal::span_of(from);
     const std::span<number> in = internal::span_of(into);
@@ -146,11 +167,12 @@ auto scan(const communicator& over, From&& from, Into&& into, reduction op,
 }
 
 // Combines the numbers of all processes before this one. Process 0 gets the identity of `op`: 0 for
-// a sum, 1 for a product, and the number furthest from the minimum or the maximum.
+// a sum, 1 for a product, the number furthest from the minimum or the maximum, all bits for
+// bit_and, 1 for logical_and, and 0 for the others.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into> && reducible<internal::object_of<Into>>
-auto exclusive_scan(const communicator& over, From&& from, Into&& into, reduction op,
-                    Token&& token = Token()) {
+auto exclusive_scan(const communicator& over, From&& from, Into&& into,
+                    reduction_of<internal::object_of<Into>> op, Token&& token = Token()) {
     using number = internal::object_of<Into>;
     const std::span<const number> out = internal::span_of(from);
     const std::span<number> in = internal::span_of(into);

@@ -1,4 +1,4 @@
-// send_object, receive_object, broadcast_object, and others: objects of any size and type.
+// send_object, broadcast_object, reduce_object, and others: objects of any size and type.
 #pragma once
 // These are the messages and collectives for objects whose bytes are not their value, such as
 // strings, maps, and what a program has a serializer for (serializer.hpp). An object becomes a
@@ -17,18 +17,22 @@
 #include <coppice/exec/write_env.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/error.hpp>
+#include <coppice/mpi/internal/object_tree.hpp>
 #include <coppice/mpi/internal/share.hpp>
 #include <coppice/mpi/message.hpp>
 #include <coppice/mpi/serializer.hpp>
 #include <coppice/mpi/varying.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <span>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -95,19 +99,19 @@ T unpack_part(std::span<const std::byte> part) {
     return unpack<T>(part);
 }
 
-// Gathers at one process, or at all if `root` is any_source. `parts` has the memory for the sizes.
+// Gathers at one process, or at all if there is no root. `parts` has the memory for the sizes.
 template <class T>
-task<> run_gather_objects(const communicator& over, const T& mine, std::vector<T>& all, int root,
-                          parted<std::byte> parts) {
+task<> run_gather_objects(const communicator& over, const T& mine, std::vector<T>& all,
+                          std::optional<int> root, parted<std::byte> parts) {
     bytes message;  // stays empty if this fails
     std::exception_ptr failure = exception_of([&message, &mine] { write(message, true, mine); });
-    if (root == any_source) {
-        co_await all_gather_v(over, message, parts);
+    if (root) {
+        co_await gather_v(over, message, parts, *root);
     } else {
-        co_await gather_v(over, message, parts, root);
+        co_await all_gather_v(over, message, parts);
     }
     std::vector<T> gathered;
-    const bool is_receiver = root == any_source || root == over.rank();
+    const bool is_receiver = !root || root == over.rank();
     if (!failure && is_receiver) {
         failure = exception_of([&gathered, &parts, &over] {
             gathered.reserve(size_of(over));
@@ -155,6 +159,46 @@ task<> run_scatter_objects(const communicator& over, std::span<const T> objects,
     mine = std::move(*received);
 }
 
+// Combines what has come with what this process has: `combined`, or `object` alone.
+template <class T, class Combine>
+void take_object(object_tree& tree, const T& object, std::optional<T>& combined, Combine& combine) {
+    T came = unpack<T>(tree.came());
+    if (tree.is_result()) {
+        combined.emplace(std::move(came));
+        tree.pass_on();
+    } else if (combined) {
+        T both = std::invoke(combine, std::move(*combined), std::move(came));
+        combined.emplace(std::move(both));
+    } else {
+        combined.emplace(std::invoke(combine, object, std::move(came)));
+    }
+}
+
+template <class T, class Combine>
+task<> run_reduce_object(const communicator& over, T& object, Combine combine, object_tree tree) {
+    tree.check_root();
+    std::optional<T> combined;
+    while (tree.enter_next_level()) {
+        if (tree.needs_message()) {
+            tree.note(exception_of([&tree, &object, &combined] {
+                bytes message;
+                write(message, combined ? *combined : std::as_const(object));
+                tree.write(std::move(message));
+            }));
+        }
+        for (const object_tree::part p : object_tree::parts) co_await tree.pass(p, over);
+        if (tree.has_come()) {
+            tree.note(exception_of([&tree, &object, &combined, &combine] {
+                take_object(tree, std::as_const(object), combined, combine);
+            }));
+        }
+    }
+    agreement done(tree.failure());
+    co_await done.reach(over);
+    done.check();
+    if (combined && tree.gets_result()) object = std::move(*combined);
+}
+
 // Returns memory for the sizes of so many parts.
 inline parted<std::byte> room_for_parts(int parts) {
     parted<std::byte> made;
@@ -163,6 +207,12 @@ inline parted<std::byte> room_for_parts(int parts) {
 }
 
 }  // namespace internal
+
+// What combines two objects to one. Called with an lvalue only for the object of the program.
+template <class F, class T>
+concept combines_objects =
+    std::move_constructible<F> && std::is_invocable_r_v<T, F&, const T&, T> &&
+    std::is_invocable_r_v<T, F&, T, T>;
 
 // Sends an object to a process, which receives it by receive_object(). The call reads the object,
 // and its errors are thrown by the call. No stop ends the operation.
@@ -201,7 +251,7 @@ auto gather_objects(const communicator& over, const T& mine, std::vector<T>& all
 template <serializable T>
 auto all_gather_objects(const communicator& over, const T& mine, std::vector<T>& all) {
     return execution::unstoppable(internal::run_gather_objects<T>(
-        over, mine, all, any_source, internal::room_for_parts(over.size())));
+        over, mine, all, std::nullopt, internal::room_for_parts(over.size())));
 }
 
 // Gives object n of process `root` to process n. Elsewhere `objects` is not used, and may be empty.
@@ -212,6 +262,33 @@ auto scatter_objects(const communicator& over, const std::vector<T>& objects, T&
     return execution::unstoppable(internal::run_scatter_objects<T>(
         over, objects, mine, root, internal::room_for_parts(over.size()).parts,
         internal::room_for_parts(1)));
+}
+
+// Combines the objects of all processes, and makes the object of process `root` the result.
+// Elsewhere `object` stays as it is.
+//
+// `combine` must be associative. It need not be commutative: it gets the combination of some ranks,
+// and then that of the ranks that follow them. The processes of a tree call it, each one at a time,
+// on the thread where the operation continues. A result that depends on the grouping, such as a
+// sum of floating-point numbers, depends on the number of processes. One process alone calls
+// nothing, and `object` stays as it is.
+//
+// Errors: also what `combine` throws; invalid_root, at all processes. Cost: each process sends its
+// combination once. With n processes there are log2(n) levels of the tree, with three collective
+// calls each, and one more to another root than process 0. Also the memory for two objects and two
+// messages. Lifetime: `object` outlives the operation. No stop ends it.
+template <serializable T, combines_objects<T> Combine>
+auto reduce_object(const communicator& over, T& object, Combine combine, int root) {
+    return execution::unstoppable(internal::run_reduce_object<T, Combine>(
+        over, object, std::move(combine), internal::object_tree(over, root)));
+}
+
+// Combines likewise, and makes the objects of all processes the result. Cost: the result goes down
+// the same tree, by as many calls again.
+template <serializable T, combines_objects<T> Combine>
+auto all_reduce_object(const communicator& over, T& object, Combine combine) {
+    return execution::unstoppable(internal::run_reduce_object<T, Combine>(
+        over, object, std::move(combine), internal::object_tree(over)));
 }
 
 }  // namespace coppice::mpi

@@ -3,7 +3,9 @@
 // Operations take a completion token last. No stop ends them, and their senders have no
 // set_stopped. put() and accumulate() complete when their memory may be used again; flush() tells
 // that they have arrived. Operations that touch the same object between two fences must be
-// accumulations of one operator, or their results are unspecified.
+// accumulations of one operator, or all compare_exchange(), or their results are unspecified. A
+// lock that is made of compare_exchange() orders them too, if its owner flushes what it has put
+// before it unlocks.
 //
 // Errors, before MPI is called: invalid_rank; out_of_range for objects that the rank does not have;
 // value_too_large for more than 2^31 - 1 numbers or bytes. Otherwise those of mpi_category().
@@ -103,7 +105,7 @@ auto get(window<T>& from, Range&& objects, int rank, std::size_t offset, Token&&
 // Combines the numbers with those of process `rank` from `offset` on, which keeps the results. Each
 // number is combined atomically with respect to other accumulations.
 template <reducible T, internal::gives_objects_of<T> Range, class Token = use_await_t>
-auto accumulate(window<T>& into, Range&& numbers, int rank, std::size_t offset, reduction op,
+auto accumulate(window<T>& into, Range&& numbers, int rank, std::size_t offset, reduction_of<T> op,
                 Token&& token = Token()) {
     auto a = internal::window_access<T>::arguments(into, internal::window_call::accumulate, rank,
                                                    offset);
@@ -117,7 +119,7 @@ auto accumulate(window<T>& into, Range&& numbers, int rank, std::size_t offset, 
 template <reducible T, internal::gives_objects_of<T> Range, internal::takes_objects_of<T> Before,
           class Token = use_await_t>
 auto fetch_accumulate(window<T>& into, Range&& numbers, Before&& before, int rank,
-                      std::size_t offset, reduction op, Token&& token = Token()) {
+                      std::size_t offset, reduction_of<T> op, Token&& token = Token()) {
     auto a = internal::window_access<T>::arguments(into, internal::window_call::fetch_accumulate,
                                                    rank, offset);
     a.from = internal::memory_of(internal::span_of(numbers));
@@ -126,6 +128,23 @@ auto fetch_accumulate(window<T>& into, Range&& numbers, Before&& before, int ran
     COPPICE_CHECK(a.from.count == a.into.count,
                   "mpi::fetch_accumulate: `before` must be as long as `numbers`");
     return internal::access_window<T>(a, static_cast<Token&&>(token));
+}
+
+// Compares the integer of process `rank` at `offset` with `expected`, and replaces it by `desired`
+// if they are equal. Both is one step with respect to other compare_exchange(). Completes when it
+// has happened, with the integer that was there before: the exchange was made if that is
+// `expected`. MPI has no call for it that does not block: the environment makes no other call until
+// it has happened, which takes up to 1 ms if the process that has the memory must help.
+template <reducible T, class Token = use_await_t>
+    requires std::is_integral_v<T>
+auto compare_exchange(window<T>& w, std::type_identity_t<T> expected,
+                      std::type_identity_t<T> desired, int rank, std::size_t offset,
+                      Token&& token = Token()) {
+    const internal::exchange_arguments<T> a{
+        internal::window_access<T>::arguments(w, internal::window_call::compare_exchange, rank,
+                                              offset),
+        desired, expected};
+    return internal::initiate<internal::exchange_request<T>>(a, static_cast<Token&&>(token));
 }
 
 // Completes when all operations on the memory of process `rank` have happened there that this

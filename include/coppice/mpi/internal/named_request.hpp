@@ -7,12 +7,44 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace coppice::mpi {
 
 // How reductions combine two numbers. The result of floating-point sums and products may depend on
 // the number of processes.
-enum class reduction : std::uint8_t { sum, product, minimum, maximum };
+class reduction {
+public:
+    enum of_numbers : std::uint8_t { sum, product, minimum, maximum };
+    // By each bit, and by whether the integers are 0: a logical result is 0 or 1. If there is only
+    // one integer to combine, it stays as it is.
+    enum only_of_integers : std::uint8_t { bit_and = 4, bit_or, bit_xor, logical_and, logical_or };
+
+    constexpr reduction(of_numbers op) noexcept : op_(op) {}
+    // An operation that combines floating-point numbers takes no other.
+    reduction(only_of_integers) = delete;  // use integers, or an integer_reduction
+    constexpr operator of_numbers() const noexcept { return op_; }
+
+private:
+    of_numbers op_;
+};
+
+// How reductions combine two integers.
+class integer_reduction {
+public:
+    constexpr integer_reduction(reduction op) noexcept : index_(op) {}
+    constexpr integer_reduction(reduction::of_numbers op) noexcept : index_(op) {}
+    constexpr integer_reduction(reduction::only_of_integers op) noexcept : index_(op) {}
+    // Returns the value of the enumerator.
+    constexpr int index() const noexcept { return index_; }
+
+private:
+    std::uint8_t index_;
+};
+
+// How reductions combine two numbers of type T.
+template <class T>
+using reduction_of = std::conditional_t<std::is_integral_v<T>, integer_reduction, reduction>;
 
 }  // namespace coppice::mpi
 
@@ -35,6 +67,7 @@ enum class kind : std::uint8_t {
     all_gather,
     scan,
     exclusive_scan,
+    reduce_scatter,
 };
 
 // The arguments of any call; each kind uses some.
@@ -44,7 +77,7 @@ struct call_arguments {
     engine* owner;
     MPI_Comm over;
     kind what;
-    reduction op = reduction::sum;
+    integer_reduction op = reduction::sum;  // any
     memory from;
     memory into;
     int to_rank = 0;  // or the root
@@ -55,7 +88,7 @@ struct call_arguments {
     void* container = nullptr;
     bool holds_others = false;  // see request::hold_others()
     // Writes the result that MPI leaves out, once the call has completed.
-    void (*fill)(const memory& into, reduction op) noexcept = nullptr;
+    void (*fill)(const memory& into, integer_reduction op) noexcept = nullptr;
 };
 
 class call_request : public request {
@@ -117,9 +150,9 @@ private:
 };
 
 inline constexpr const char* names_of_kinds[] = {
-    "send",    "receive",    "send_receive", "receive",    "probe",
-    "barrier", "broadcast",  "reduce",       "all_reduce", "gather",
-    "scatter", "all_to_all", "all_gather",   "scan",       "exclusive_scan"};
+    "send",       "receive", "send_receive",   "receive",       "probe",   "barrier",
+    "broadcast",  "reduce",  "all_reduce",     "gather",        "scatter", "all_to_all",
+    "all_gather", "scan",    "exclusive_scan", "reduce_scatter"};
 
 template <kind K>
 inline constexpr bool has_envelope =

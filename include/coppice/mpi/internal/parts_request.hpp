@@ -33,6 +33,7 @@ struct parts_arguments {
     partition* learned = nullptr;
     bool (*resize)(void* container, std::size_t count, memory& into) noexcept = nullptr;
     void* container = nullptr;
+    bool holds_others = false;  // see request::hold_others()
 };
 
 class parts_request : public request {
@@ -44,7 +45,9 @@ public:
     explicit parts_request(const parts_arguments& a) noexcept
         : request(*a.owner, a.over, can_cancel),
           call_(a),
-          step_(a.learned == nullptr ? step::move : step::tell) {}
+          step_(a.learned == nullptr ? step::move : step::tell) {
+        hold_others(a.holds_others);
+    }
 
 protected:
     ~parts_request();

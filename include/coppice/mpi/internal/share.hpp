@@ -54,7 +54,7 @@ void throw_if_failed(const std::exception_ptr& own, bool is_bad);
 // this one, so it takes spare memory.
 template <kind K, class From, class Into>
 auto take_part(const communicator& over, const From& from, const Into& into,
-               reduction op = reduction::maximum) noexcept {
+               integer_reduction op = reduction::maximum) noexcept {
     call_arguments a(over, K);
     a.op = op;
     a.from = memory_of(span_of(from));

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <system_error>
 #include <vector>
 
@@ -48,7 +49,15 @@ private:
     MPI_Win handle_ = MPI_WIN_NULL;
 };
 
-enum class window_call : std::uint8_t { put, get, accumulate, fetch_accumulate, flush, fence };
+enum class window_call : std::uint8_t {
+    put,
+    get,
+    accumulate,
+    fetch_accumulate,
+    compare_exchange,
+    flush,
+    fence
+};
 
 struct window_arguments {
     window_arguments(window_state& w, window_call c, int to, std::size_t at) noexcept
@@ -56,7 +65,7 @@ struct window_arguments {
     engine* owner;
     window_state* state;
     window_call what;
-    reduction op = reduction::sum;
+    integer_reduction op = reduction::sum;  // any
     int rank;
     std::size_t offset;
     memory from;
@@ -74,15 +83,47 @@ public:
 
 protected:
     ~window_request() = default;
+    // Tells the memory, if the request has it in itself.
+    void use(const memory& from, const memory& into) noexcept {
+        call_.from = from;
+        call_.into = into;
+    }
 
 private:
     outcome start(handles& made) noexcept final;
     void keep(const MPI_Status&) noexcept final;
+    void return_results() noexcept;
     std::error_code range_error() const noexcept;
     static int access(window_arguments a, MPI_Request& made) noexcept;
 
     window_arguments call_;
     void* results_ = nullptr;  // the program's memory, of which call_.into may be a copy
+};
+
+template <class T>
+struct exchange_arguments : window_arguments {
+    T desired;
+    T expected;
+};
+
+// The request of compare_exchange(), which has its integers in itself.
+template <class T>
+class exchange_request : public window_request {
+public:
+    using arguments = exchange_arguments<T>;
+    using value_type = T;
+    explicit exchange_request(const arguments& a) noexcept
+        : window_request(a), given_{a.desired, a.expected} {
+        use(memory_of(std::span<T>(given_)), memory_of(std::span<T>(&before_, 1)));
+    }
+    T take() const noexcept { return before_; }
+
+protected:
+    ~exchange_request() = default;
+
+private:
+    T given_[2];
+    T before_{};
 };
 
 }  // namespace coppice::mpi::internal
