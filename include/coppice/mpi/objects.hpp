@@ -10,9 +10,10 @@
 // task, and the memory of the message.
 //
 // A collective that fails at one process fails at all: there with its error, and elsewhere with
-// errc::failed_elsewhere. No object of the program has changed then. It consists of several
-// collective calls, so no other collective operation of the communicator may start before it has
-// completed. std::bad_alloc from the call itself: the process has not started, and may call again.
+// errc::failed_elsewhere. No object of the program has changed then. Only if the move assignment of
+// the program's object throws, its process fails alone. A collective consists of several collective
+// calls, so no other collective operation of the communicator may start before it has completed.
+// std::bad_alloc from the call itself: the process has not started, and may call again.
 
 #include <coppice/exec/write_env.hpp>
 #include <coppice/mpi/collective.hpp>
@@ -95,19 +96,19 @@ T unpack_part(std::span<const std::byte> part) {
     return unpack<T>(part);
 }
 
-// Gathers at one process, or at all if `root` is any_source. `parts` has the memory for the sizes.
+// Gathers at process `root`, or at all if there is none. `parts` has the memory for the sizes.
 template <class T>
-task<> run_gather_objects(const communicator& over, const T& mine, std::vector<T>& all, int root,
-                          parted<std::byte> parts) {
+task<> run_gather_objects(const communicator& over, const T& mine, std::vector<T>& all,
+                          std::optional<int> root, parted<std::byte> parts) {
     bytes message;  // stays empty if this fails
     std::exception_ptr failure = exception_of([&message, &mine] { write(message, true, mine); });
-    if (root == any_source) {
-        co_await all_gather_v(over, message, parts);
+    if (root) {
+        co_await gather_v(over, message, parts, *root);
     } else {
-        co_await gather_v(over, message, parts, root);
+        co_await all_gather_v(over, message, parts);
     }
     std::vector<T> gathered;
-    const bool is_receiver = root == any_source || root == over.rank();
+    const bool is_receiver = !root || *root == over.rank();
     if (!failure && is_receiver) {
         failure = exception_of([&gathered, &parts, &over] {
             gathered.reserve(size_of(over));
@@ -201,7 +202,7 @@ auto gather_objects(const communicator& over, const T& mine, std::vector<T>& all
 template <serializable T>
 auto all_gather_objects(const communicator& over, const T& mine, std::vector<T>& all) {
     return execution::unstoppable(internal::run_gather_objects<T>(
-        over, mine, all, any_source, internal::room_for_parts(over.size())));
+        over, mine, all, std::nullopt, internal::room_for_parts(over.size())));
 }
 
 // Gives object n of process `root` to process n. Elsewhere `objects` is not used, and may be empty.
