@@ -8,6 +8,7 @@
 #include "starting.hpp"
 
 #include <cstdlib>
+#include <string>
 #include <system_error>
 
 namespace coppice::mpi {
@@ -49,6 +50,7 @@ communicator communicator::made_by(Make make, const char* what) const {
         made = to;
     });
     if (error) throw std::system_error(error, what);
+    if (made == MPI_COMM_NULL) return communicator();
     return communicator(owner, made, true);
 }
 
@@ -59,7 +61,10 @@ communicator communicator::duplicate() const {
 }
 
 communicator communicator::split(int color, int key) const {
-    COPPICE_CHECK(color >= 0, "mpi::communicator::split: the color must be 0 or more");
+    if (color < 0 && color != no_color)
+        throw std::system_error(errc::invalid_argument, "mpi::communicator::split: the color " +
+                                                            std::to_string(color) +
+                                                            " is below 0, and is not no_color");
     const MPI_Comm from = handle_;
     return made_by([from, color,
                     key](MPI_Comm* to) noexcept { return ::MPI_Comm_split(from, color, key, to); },

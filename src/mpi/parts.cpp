@@ -1,6 +1,8 @@
 // Partitions, and the collective calls with a size for each process.
 #include <coppice/mpi/internal/parts_request.hpp>
 
+#include <coppice/base/internal/check.hpp>
+
 #include "starting.hpp"
 
 #include <algorithm>
@@ -26,6 +28,7 @@ partition::partition(std::span<const std::size_t> counts) {
 }
 
 partition partition::even(std::size_t total, int parts) {
+    COPPICE_CHECK(parts > 0, "mpi::partition::even: `parts` must be 1 or more");
     std::vector<std::size_t> counts(static_cast<std::size_t>(parts));
     for (std::size_t n = 0; n != counts.size(); ++n)
         counts[n] = total / counts.size() + (n < total % counts.size() ? 1 : 0);

@@ -210,7 +210,7 @@ int call_request::look(bool take, handles& made, bool& found) noexcept {
 }
 
 void call_request::keep(const MPI_Status& status) noexcept {
-    if (receives()) (void)see(status);
+    if (receives() && !see(status)) fail(errc::partial_object);
     return_results();
     if (call_.fill != nullptr) call_.fill(call_.into, call_.op);
 }

@@ -32,44 +32,57 @@ int free_window(engine& owner, MPI_Win handle) noexcept {
 
 window_state::window_state(const communicator& over, std::size_t count, std::size_t size,
                            std::size_t alignment)
-    : counts_(std::make_shared<counts>(static_cast<std::size_t>(over.size()))),
+    : shares_(std::make_shared<shares>(static_cast<std::size_t>(over.size()))),
+      size_(size),
       own_(over.duplicate()) {
     std::error_code error = errc::process_failed;
     engine& owner = communicator_access::owner(own_);
-    owner.run([this, count, size, &error]() noexcept { error = open(count, size); });
+    owner.run([this, count, alignment, &error]() noexcept { error = open(count, alignment); });
     if (error) throw std::system_error(error, "mpi::window");
-    COPPICE_CHECK(reinterpret_cast<std::uintptr_t>(base_) % alignment == 0 || count == 0,
-                  "mpi::window: MPI allocates memory that is less aligned than this type");
 }
 
 // What MPI writes is on the stack of this thread, which stays there if a process fails, or is kept
 // from there. Nothing is allocated: the other processes wait for this one.
-std::error_code window_state::open(std::size_t count, std::size_t size) noexcept {
-    const std::shared_ptr<counts> kept = counts_;
+std::error_code window_state::open(std::size_t count, std::size_t alignment) noexcept {
+    const std::shared_ptr<shares> kept = shares_;
     opened made;
-    const int returned = open(count, size, made, *kept);
-    base_ = made.base;
+    const int returned = open(count, alignment, made, *kept);
+    base_ = static_cast<std::byte*>(made.base);
     handle_ = made.handle;
+    if (handle_ != MPI_WIN_NULL) base_ += there(rank()).skipped;
     return error_of(returned);
 }
 
-// Every process makes the same calls, whatever the others' counts are.
-int window_state::open(std::size_t count, std::size_t size, opened& made, counts& all) noexcept {
-    static_assert(sizeof(std::size_t) == sizeof(std::uint64_t));
+// MPI counts the bytes with a sign.
+bool window_state::fits(std::size_t count, std::size_t alignment) const noexcept {
+    return count <= (PTRDIFF_MAX - alignment) / size_;
+}
+
+// Every process makes the same calls, whatever the others' counts are. MPI may align the memory
+// less than the type needs, so there is room to skip some bytes.
+int window_state::open(std::size_t count, std::size_t alignment, opened& made,
+                       shares& all) noexcept {
+    static_assert(sizeof(share) == 2 * sizeof(std::uint64_t));
     engine& owner = communicator_access::owner(own_);
     const MPI_Comm over = own_.native_handle();
-    // MPI counts the bytes with a sign. No process has so many, so all fail.
-    const MPI_Aint bytes = count > PTRDIFF_MAX / size ? -1 : static_cast<MPI_Aint>(count * size);
-    int returned = owner.call_waiting([count, into = all.data(), over]() noexcept {
-        return ::MPI_Allgather(&count, 1, MPI_UINT64_T, into, 1, MPI_UINT64_T, over);
-    });
+    const auto gather = [&owner, &all, over](share own) noexcept {
+        return owner.call_waiting([own, into = all.data(), over]() noexcept {
+            return ::MPI_Allgather(&own, 2, MPI_UINT64_T, into, 2, MPI_UINT64_T, over);
+        });
+    };
+    int returned = gather({count, 0});
     if (returned != MPI_SUCCESS) return returned;
-    for (const std::size_t each : all) {
-        if (each > PTRDIFF_MAX / size) return MPI_ERR_NO_MEM;
+    for (const share& each : all) {  // no process has so many, so all fail
+        if (!fits(each.count, alignment)) return MPI_ERR_NO_MEM;
     }
+    const std::size_t bytes = count == 0 ? 0 : count * size_ + alignment - 1;
     // The largest of all processes is the result at each. A process that has failed would otherwise
     // leave the others with a window, and it may not be used before all have cleared their memory.
-    std::array<int, 2> worst{class_of(make(bytes, size, made)), made.handle == MPI_WIN_NULL};
+    std::array<int, 2> worst{class_of(make(static_cast<MPI_Aint>(bytes), made)),
+                             made.handle == MPI_WIN_NULL};
+    const std::size_t beyond = reinterpret_cast<std::uintptr_t>(made.base) % alignment;
+    returned = gather({count, count == 0 || beyond == 0 ? 0 : alignment - beyond});
+    if (returned != MPI_SUCCESS) worst[0] = class_of(returned);
     returned = owner.call_waiting([&worst, over]() noexcept {
         return ::MPI_Allreduce(MPI_IN_PLACE, worst.data(), 2, MPI_INT, MPI_MAX, over);
     });
@@ -84,16 +97,15 @@ int window_state::open(std::size_t count, std::size_t size, opened& made, counts
     return returned;
 }
 
-int window_state::make(MPI_Aint bytes, std::size_t size, opened& made) noexcept {
+int window_state::make(MPI_Aint bytes, opened& made) noexcept {
     engine& owner = communicator_access::owner(own_);
     const MPI_Comm over = own_.native_handle();
     // Without this hint, windows of less than a page overlap under MPICH 4.0.2.
     MPI_Info hints = MPI_INFO_NULL;
     ::MPI_Info_create(&hints);
     ::MPI_Info_set(hints, "alloc_shared_noncontig", "true");
-    int returned = owner.call_waiting([bytes, size, hints, over, &made]() noexcept {
-        return ::MPI_Win_allocate(bytes, static_cast<int>(size), hints, over, &made.base,
-                                  &made.handle);
+    int returned = owner.call_waiting([bytes, hints, over, &made]() noexcept {
+        return ::MPI_Win_allocate(bytes, 1, hints, over, &made.base, &made.handle);
     });
     ::MPI_Info_free(&hints);
     if (returned != MPI_SUCCESS) {
@@ -153,7 +165,7 @@ int window_request::access(window_arguments a, MPI_Request& made) noexcept {
     engine& owner = *a.owner;
     const memory from = a.from, into = a.into;
     const int rank = a.rank;
-    const MPI_Aint at = static_cast<MPI_Aint>(a.offset);
+    const MPI_Aint at = a.what == window_call::fence ? 0 : a.state->displacement(rank, a.offset);
     const MPI_Win over = a.state->handle();
     const MPI_Comm all = a.state->own().native_handle();
     const MPI_Datatype type = type_of(from.count != 0 ? from.type : into.type);

@@ -23,6 +23,7 @@
 #include <limits>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <system_error>
@@ -104,6 +105,51 @@ TEST(mpi_window, an_access_outside_the_ranks_objects_is_an_error_and_touches_not
     mpi::fence(w, block);
     EXPECT_EQ(w.local()[1], 0);
     EXPECT_THROW(mpi::window<int>(world(), SIZE_MAX), std::system_error);
+}
+
+struct alignas(64) line {
+    int words[16];
+    bool operator==(const line&) const = default;
+};
+struct alignas(8192) wide {
+    char bytes[8192];
+    bool operator==(const wide&) const = default;
+};
+
+// Each rank has one object more than the one before. The next rank puts one at each place.
+template <class T>
+void expect_aligned_objects(T first, T second) {
+    mpi::window<T> w(world(), static_cast<std::size_t>(world().rank()));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(w.local().data()) % alignof(T), 0u);
+    const std::vector<T> out{first, second};
+    const std::span<const T> objects(out);
+    const std::size_t there = w.count(next_rank());
+    for (std::size_t at = 0; at != there; ++at)
+        mpi::put(w, objects.subspan(at % 2, 1), next_rank(), at, block);
+    mpi::fence(w, block);
+    for (std::size_t at = 0; at != w.local().size(); ++at)
+        EXPECT_TRUE(w.local()[at] == out[at % 2]) << at;
+    if (there != 0) {
+        std::vector<T> in(1, first);
+        mpi::get(w, in, next_rank(), there - 1, block);
+        EXPECT_TRUE(in[0] == out[(there - 1) % 2]);
+    }
+    mpi::fence(w, block);
+}
+
+TEST(mpi_window, objects_of_any_alignment_are_aligned_and_found_by_the_others) {
+    expect_aligned_objects<long double>(1, 2);
+    expect_aligned_objects(line{{1}}, line{{2}});
+    expect_aligned_objects(wide{"one"}, wide{"two"});
+    expect_aligned_objects<char>('a', 'b');
+    mpi::window<long double> sum(world(), 1);
+    const std::array<long double, 1> one{1};
+    mpi::accumulate(sum, one, 0, 0, mpi::reduction::sum, block);
+    mpi::fence(sum, block);
+    if (world().rank() == 0) {
+        EXPECT_EQ(sum.local()[0], static_cast<long double>(world().size()));
+    }
+    mpi::fence(sum, block);
 }
 
 task<int> draws_tickets(mpi::window<int>& counter, int rounds) {

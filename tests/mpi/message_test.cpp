@@ -11,6 +11,7 @@
 
 #include <mpi.h>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <system_error>
 #include <tuple>
@@ -100,6 +101,34 @@ TEST(mpi_messages, a_message_of_no_whole_number_of_objects_is_an_error_and_stays
     std::vector<char> in;
     EXPECT_EQ(mpi::receive_all(world(), in, from, block).count, 30u);
     sent.get();
+}
+
+// The count of such a message would be 0 or too small, and look like that of another message.
+template <class Sent, class Object>
+void expect_no_whole_number(std::size_t sent, std::size_t room) {
+    const std::vector<Sent> out(sent);
+    std::vector<Object> in(room);
+    const mpi::address to{next_rank(), 5}, from{previous_rank(), 5};
+    std::error_code error;
+    auto done = mpi::send(world(), out, to, coppice::use_future);
+    mpi::receive(world(), in, from, block[error]);
+    done.get();
+    EXPECT_EQ(error, mpi::errc::partial_object) << error.message();
+    mpi::send_receive(world(), out, to, in, from, block[error]);
+    EXPECT_EQ(error, mpi::errc::partial_object) << error.message();
+}
+
+TEST(mpi_messages, a_message_of_no_whole_number_of_objects_is_an_error_of_the_receive) {
+    expect_no_whole_number<char, std::int32_t>(1, 1);
+    expect_no_whole_number<char, std::int32_t>(4095, 2000);
+    expect_no_whole_number<std::int32_t, double>(3, 10);
+    expect_no_whole_number<std::int16_t, particle>(17, 2);
+    expect_no_whole_number<char, particle>(100'001, 4000);
+    const std::array<double, 2> out{1, 2};  // four of the receiver's objects
+    std::vector<std::int32_t> in(5);
+    EXPECT_EQ(
+        mpi::send_receive(world(), out, {next_rank(), 5}, in, {previous_rank(), 5}, block).count,
+        4u);
 }
 
 TEST(mpi_messages, beyond_the_edge_of_a_grid_there_is_no_message_and_no_wait) {

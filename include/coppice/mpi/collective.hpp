@@ -2,7 +2,8 @@
 #pragma once
 // Every process of the communicator starts the operation, with the same sizes and the same root.
 // MPI cannot cancel it, so no stop ends it, and its sender has no set_stopped: a process that left
-// it out would leave the others waiting. Memory, cost, and errors are those of message.hpp. A size
+// it out would leave the others waiting. `from` and `into` do not overlap, except where a function
+// says that they may be the same memory. Memory, cost, and errors are those of message.hpp. A size
 // that does not fit stops the process.
 
 #include <coppice/base/internal/check.hpp>
@@ -74,6 +75,7 @@ auto start_combining(const communicator& over, std::span<const T> from, std::spa
 }
 
 inline std::size_t size_of(const communicator& over) noexcept {
+    static_cast<void>(communicator_access::owner(over));  // an empty one may have none
     return static_cast<std::size_t>(over.size());
 }
 
@@ -194,7 +196,7 @@ auto gather(const communicator& over, From&& from, Into&& into, int root, Token&
                                                      static_cast<Token&&>(token));
 }
 
-// Collects likewise, and gives the result to all processes. `from` is no part of `into`.
+// Collects likewise, and gives the result to all processes.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
 auto all_gather(const communicator& over, From&& from, Into&& into, Token&& token = Token()) {

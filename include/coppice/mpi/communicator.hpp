@@ -27,6 +27,8 @@ struct address {
 };
 inline constexpr int any_source = MPI_ANY_SOURCE;
 inline constexpr int any_tag = MPI_ANY_TAG;
+// The color of split() for a process that is to be in none of the new communicators.
+inline constexpr int no_color = MPI_UNDEFINED;
 
 // What is known of a message that has come.
 struct envelope {
@@ -41,7 +43,9 @@ struct envelope {
 // calls are ordered. All processes must start collective operations on it in the same order.
 //
 // Threads: any may start operations, concurrently. Lifetime: the environment outlives it, and it
-// outlives its operations. Moved from: empty; only assignment and destruction are allowed.
+// outlives its operations. Empty: one that was moved from, or that split() has returned to a
+// process with no_color. It only tells that it is empty, is assigned, and is destroyed; an
+// operation on it stops the process.
 class communicator {
 public:
     communicator(communicator&& other) noexcept
@@ -58,9 +62,11 @@ public:
         std::swap(is_ours_, other.is_ours_);
         return *this;
     }
-    // Frees the communicator, unless it is the world.
+    // Frees the communicator, unless it is the world or empty.
     ~communicator();
 
+    // Returns false if it is empty.
+    explicit operator bool() const noexcept { return engine_ != nullptr; }
     // Return the number of this process, and how many there are.
     int rank() const noexcept { return rank_; }
     int size() const noexcept { return size_; }
@@ -70,7 +76,10 @@ public:
     // starts. Errors: std::system_error. Threads: any but the environment's own.
     communicator duplicate() const;
     // Makes a communicator of the processes that give the same color, which is 0 or more, ordered
-    // by key and then by rank. Collective. Blocks, errors, and threads are those of duplicate().
+    // by key and then by rank. A process that gives no_color gets an empty one. Collective, also
+    // for that process. Blocks, errors, and threads are those of duplicate(). Errors: also
+    // invalid_argument, for another color below 0: the process has sent nothing then, and may call
+    // again, for which the others wait.
     communicator split(int color, int key = 0) const;
 
     // Ends all operations on this communicator, except agree(), with errc::process_failed, in all
@@ -91,23 +100,26 @@ public:
 private:
     friend environment;
     friend internal::communicator_access;
+    communicator() noexcept = default;
     communicator(internal::engine& owner, MPI_Comm handle, bool is_ours);
     template <class Make>
     communicator made_by(Make make, const char* what) const;
     void check_can_recover(const char* what) const;
 
-    internal::engine* engine_;
-    MPI_Comm handle_;
+    internal::engine* engine_ = nullptr;
+    MPI_Comm handle_ = MPI_COMM_NULL;
     int rank_ = 0;
     int size_ = 0;
-    bool is_ours_;  // not the world: freed at the end
+    bool is_ours_ = false;  // not the world: freed at the end
 };
 
 namespace internal {
 
 struct communicator_access {
     static engine& owner(const communicator& c) noexcept {
-        COPPICE_CHECK(c.engine_ != nullptr, "mpi: the communicator was moved from");
+        COPPICE_CHECK(c.engine_ != nullptr,
+                      "mpi: the communicator is empty: it was moved from, or is of a process that "
+                      "gave split() no_color");
         return *c.engine_;
     }
 };

@@ -33,7 +33,8 @@ auto send(const communicator& over, Range&& objects, address to, Token&& token =
 // then nothing is lost: the next receive takes the message. If one has matched, it is received, and
 // the stop has no effect; but timeout and when_any, which have decided then, drop it. Errors:
 // truncated, if the message is longer; its rest is lost. Open MPI 4.1 may write beyond the memory
-// then (see the pitfalls of docs/distributed.md).
+// then (see the pitfalls of docs/distributed.md). partial_object, if it is no whole number of
+// objects; the message is lost, and how much of it is in the memory is not specified.
 template <writable_memory Range, class Token = use_await_t>
 auto receive(const communicator& over, Range&& objects, address from, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::receive);
@@ -63,7 +64,7 @@ auto receive_all(const communicator& over, std::vector<T>& objects, address from
 
 // Waits for a message, and tells where it is from and how many objects of type T it has. Does not
 // take it: of two receivers that were told of it, one takes it. A stop or a deadline ends it.
-// Errors: partial_object, as of receive_all().
+// Errors: partial_object; the message stays, as with receive_all().
 template <transferable T, class Token = use_await_t>
 auto probe(const communicator& over, address from, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::probe);
@@ -75,7 +76,8 @@ auto probe(const communicator& over, address from, Token&& token = Token()) {
 
 // Sends to one process, and receives from one, which may be another. Two processes that send large
 // messages to each other at once must not wait for their sends first: this does both. Completes
-// when both have ended. No stop ends it, and its sender has no set_stopped.
+// when both have ended. No stop ends it, and its sender has no set_stopped. Errors: also those of
+// receive(). If `to` is not valid, a message that has come may be lost.
 template <readable_memory Out, writable_memory In, class Token = use_await_t>
 auto send_receive(const communicator& over, Out&& objects, address to, In&& into, address from,
                   Token&& token = Token()) {

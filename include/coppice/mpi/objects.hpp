@@ -10,9 +10,10 @@
 // task, and the memory of the message.
 //
 // A collective that fails at one process fails at all: there with its error, and elsewhere with
-// errc::failed_elsewhere. No object of the program has changed then. It consists of several
-// collective calls, so no other collective operation of the communicator may start before it has
-// completed. std::bad_alloc from the call itself: the process has not started, and may call again.
+// errc::failed_elsewhere. No object of the program has changed then. Only if the move assignment of
+// the program's object throws, its process fails alone. A collective consists of several collective
+// calls, so no other collective operation of the communicator may start before it has completed.
+// std::bad_alloc from the call itself: the process has not started, and may call again.
 
 #include <coppice/exec/write_env.hpp>
 #include <coppice/mpi/collective.hpp>

@@ -30,7 +30,7 @@ public:
     // MPI's calls can count.
     explicit partition(std::span<const std::size_t> counts);
     // Makes `parts` parts of `total` objects, none larger than another by more than one object.
-    // Errors: as above.
+    // Errors: as above. A number of parts below 1 stops the process.
     static partition even(std::size_t total, int parts);
 
     // Return how many parts and how many objects there are.

@@ -13,7 +13,9 @@
 // Braces evaluate from left to right, and the arguments of a call in any order. There are
 // serializers of std::pair, tuple, array, optional, variant, and unique_ptr, and of the containers
 // of std that insert() extends, if what they hold has one. Transferable types need none; they are
-// copied byte by byte. So all processes must have one representation of them.
+// copied byte by byte. So all processes must have one representation of them. A type that contains
+// itself, such as a list of std::unique_ptr, is written and read recursively: how deep it is, is
+// limited by the stack of the thread, which for reading is often the environment's.
 //
 // Our own design, after the archives of Boost.Serialization.
 

@@ -10,9 +10,11 @@
 // which the others wait.
 //
 // As those of collective.hpp, operations here are of all processes, and no stop ends them.
-// Partitions live until the operation has completed. `from` and `into` do not overlap. Counts are
-// of objects, also of structs. Errors: those of message.hpp; truncated, if two processes disagree
-// about a size. A partition that does not fit its memory stops the process.
+// Partitions live until the operation has completed. `from` and `into` do not overlap, and no
+// partition that is passed is `into.parts`. Counts are of objects, also of structs. Errors: those
+// of message.hpp. With partitions, two processes agree about the size of each part. If they do not,
+// a receiver may get truncated, keep objects that it had, or wait forever, and so may the other
+// processes. A partition that does not fit its memory stops the process.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/mpi/collective.hpp>
@@ -72,7 +74,7 @@ auto gather_v(const communicator& over, From&& from, Into&& into, const partitio
 }
 
 // Collects likewise, without knowing the sizes. Then every process knows `into.parts`, and the root
-// has `into.objects`.
+// has `into.objects`, which is empty elsewhere.
 template <transferable T, internal::objects_to<T> From, class Token = use_await_t>
 auto gather_v(const communicator& over, From&& from, parted<T>& into, int root,
               Token&& token = Token()) {

@@ -41,9 +41,10 @@ class window : immovable {
 public:
     // Allocates `count` objects, all of whose bytes are 0, which may be no object. Collective, with
     // any count in each process. Blocks: until all processes have called it, and the environment
-    // with it. Errors: std::system_error; std::bad_alloc, after which the process has started
-    // nothing, and may call it again, for which the others wait. Threads: any but the environment's
-    // own.
+    // with it; forever, if MPI has no shared memory for it (see the pitfalls of
+    // docs/distributed.md). Errors: std::system_error; std::bad_alloc, after which the process has
+    // started nothing, and may call it again, for which the others wait. Threads: any but the
+    // environment's own.
     window(const communicator& over, std::size_t count)
         : state_(over, count, sizeof(T), alignof(T)) {}
     // Collective and blocking, as the constructor. All operations of this process have completed.

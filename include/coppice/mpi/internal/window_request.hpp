@@ -25,27 +25,41 @@ public:
     void* base() const noexcept { return base_; }
     int rank() const noexcept { return own_.rank(); }
     std::size_t count(int rank) const noexcept {
-        return rank < 0 || rank >= own_.size() ? 0 : (*counts_)[static_cast<std::size_t>(rank)];
+        return rank < 0 || rank >= own_.size() ? 0 : there(rank).count;
+    }
+    // Returns where an object of a process is in its memory, in bytes.
+    MPI_Aint displacement(int rank, std::size_t offset) const noexcept {
+        return static_cast<MPI_Aint>(there(rank).skipped + offset * size_);
     }
     const communicator& own() const noexcept { return own_; }
     MPI_Win handle() const noexcept { return handle_; }
 
 private:
-    using counts = std::vector<std::size_t>;  // of each process
+    // The memory of a process.
+    struct share {
+        std::size_t count;
+        std::size_t skipped;  // bytes before the first object, so that it is aligned
+    };
+    using shares = std::vector<share>;
     // What MPI writes when it makes a window.
     struct opened {
         void* base = nullptr;
         MPI_Win handle = MPI_WIN_NULL;
     };
-    std::error_code open(std::size_t count, std::size_t size) noexcept;
-    int open(std::size_t count, std::size_t size, opened& made, counts& all) noexcept;
-    int make(MPI_Aint bytes, std::size_t size, opened& made) noexcept;
+    std::error_code open(std::size_t count, std::size_t alignment) noexcept;
+    int open(std::size_t count, std::size_t alignment, opened& made, shares& all) noexcept;
+    int make(MPI_Aint bytes, opened& made) noexcept;
+    bool fits(std::size_t count, std::size_t alignment) const noexcept;
+    const share& there(int rank) const noexcept {
+        return (*shares_)[static_cast<std::size_t>(rank)];
+    }
 
     // Made before the communicator: a process without memory has started nothing. Shared with the
     // owner's call of MPI that writes it, which does not return if a process fails.
-    std::shared_ptr<counts> counts_;
+    std::shared_ptr<shares> shares_;
+    std::size_t size_;  // of an object
     communicator own_;  // for the barriers of fences
-    void* base_ = nullptr;
+    std::byte* base_ = nullptr;
     MPI_Win handle_ = MPI_WIN_NULL;
 };
 
