@@ -79,6 +79,12 @@ TEST(mpi_ranks, a_root_that_is_not_there_is_an_error_of_objects_and_changes_none
                   mpi::errc::invalid_root);
         EXPECT_EQ(error_of([&] { wait_for(mpi::gather_objects(world(), mine, all, root)); }),
                   mpi::errc::invalid_root);
+        EXPECT_EQ(error_of([&] {
+                      wait_for(mpi::reduce_object(
+                          world(), mine,
+                          [](const std::string& x, const std::string& y) { return x + y; }, root));
+                  }),
+                  mpi::errc::invalid_root);
         EXPECT_EQ(error_of([&] { wait_for(mpi::scatter_objects(world(), all, mine, root)); }),
                   mpi::errc::invalid_root);
         EXPECT_EQ(mine, "mine");
