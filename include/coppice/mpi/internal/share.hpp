@@ -95,7 +95,7 @@ struct index_range {
     std::size_t last;
 };
 inline index_range share_of(const communicator& over, std::size_t n) noexcept {
-    const std::size_t size = static_cast<std::size_t>(over.size());
+    const std::size_t size = size_of(over);
     const std::size_t rank = static_cast<std::size_t>(over.rank());
     const std::size_t each = n / size, more = n % size;
     const std::size_t first = rank * each + (rank < more ? rank : more);
