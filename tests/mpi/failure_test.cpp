@@ -17,6 +17,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sanitizers.hpp>
+
 #include "doomed_operations.hpp"
 #include "failing_malloc.hpp"
 
@@ -45,9 +47,10 @@ using mpi_test::operations;
 using mpi_test::steps;
 using std::chrono::milliseconds;
 
+// Under a sanitizer a process may be busy for longer.
 mpi::environment_options watched() {
     mpi::environment_options options;
-    options.failure_timeout = milliseconds(400);
+    options.failure_timeout = milliseconds(coppice::test::sanitized ? 1500 : 400);
     return options;
 }
 
@@ -58,7 +61,14 @@ mpi::environment_options patient() {
     return options;
 }
 
-std::error_code error_of(operation run, const mpi::communicator& world, steps& s) {
+// Waits for all processes. On a busy machine one may be treated as failed before.
+void meet(const mpi::communicator& world) {
+    std::error_code error;
+    mpi::barrier(world, block[error]);
+}
+
+template <class Run>
+std::error_code error_of(Run run, const mpi::communicator& world, steps& s) {
     try {
         run(world, s);
     } catch (const std::system_error& e) {
@@ -87,7 +97,7 @@ TEST_P(mpi_survivors, operations_end_with_an_error_if_a_process_dies) {
     const auto& [operation, how] = GetParam();
     mpi::environment environment(watched());
     steps s(environment.world(), how);
-    mpi::barrier(environment.world(), block);
+    meet(environment.world());
     const std::error_code error = error_of(operation.run, environment.world(), s);
     EXPECT_EQ(error.category(), mpi::mpi_category()) << error.message();
     expect_failed(environment);
@@ -107,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(each, mpi_survivors,
 // The survivors are in ~environment(), or on their way there.
 TEST(mpi_survivors_of_the_end, the_environment_ends_if_a_process_dies_before_it_ends_its_own) {
     mpi::environment environment(watched());
-    mpi::barrier(environment.world(), block);
+    meet(environment.world());
     steps s(environment.world(), death::before_the_first);
     s.next();
 }
@@ -133,17 +143,21 @@ TEST(mpi_survivors_of_the_end, an_environment_after_a_failure_is_an_error) {
 
 TEST(mpi_survivors_of_the_end, the_death_of_a_process_stops_the_tokens_of_the_others) {
     mpi::environment environment(watched());
-    mpi::stop_source stop(environment.world());
-    mpi::barrier(environment.world(), block);
     steps s(environment.world(), death::before_the_first);
-    s.next();
-    const auto never = coppice::this_thread::sync_wait(
-        coppice::default_pool().get_scheduler().schedule_after(std::chrono::hours(1)) |
-        coppice::execution::write_env(
-            coppice::execution::prop(coppice::get_stop_token, stop.get_token())));
-    EXPECT_FALSE(never.has_value());
-    while (environment.failed_rank() < 0) std::this_thread::yield();  // MPI may tell it first
-    EXPECT_FALSE(stop.request_stop());
+    const auto wait_for_stop = [&environment](const mpi::communicator& world, steps& own) {
+        mpi::stop_source stop(world);
+        meet(world);
+        own.next();
+        const auto never = coppice::this_thread::sync_wait(
+            coppice::default_pool().get_scheduler().schedule_after(std::chrono::hours(1)) |
+            coppice::execution::write_env(
+                coppice::execution::prop(coppice::get_stop_token, stop.get_token())));
+        EXPECT_FALSE(never.has_value());
+        while (environment.failed_rank() < 0) std::this_thread::yield();  // MPI may tell it first
+        EXPECT_FALSE(stop.request_stop());
+    };
+    // On a busy machine a process may be treated as failed before there is a stop source.
+    (void)error_of(wait_for_stop, environment.world(), s);
 }
 
 void never_returns() {
@@ -156,11 +170,15 @@ TEST(mpi_survivors_of_the_end, remote_functions_end_if_a_process_dies_that_owes_
     steps s(environment.world(), death::at_any_moment);
     const auto leave_a_call = [](const mpi::communicator& world, steps& own) {
         mpi::remote_functions<&never_returns> calls(world);
-        coppice::this_thread::sync_wait(coppice::execution::when_any(
-            mpi::remote<&never_returns>(calls, world.size() - 1), mpi::barrier(world)));
+        // On a busy machine a process may be treated as failed before, here or in the constructor.
+        // The victim dies nevertheless: its function never returns.
+        try {
+            coppice::this_thread::sync_wait(coppice::execution::when_any(
+                mpi::remote<&never_returns>(calls, world.size() - 1), mpi::barrier(world)));
+        } catch (const std::system_error&) {
+        }
         own.next();
     };
-    // On a busy machine a process may be treated as failed before.
     (void)error_of(leave_a_call, environment.world(), s);
 }
 

@@ -17,7 +17,7 @@ else
     # Nevertheless it ends the job if a process dies by a signal, and sends survivors SIGUSR1. So
     # each is the child of a process that ignores that, and does not tell how the child has ended.
     export MPIEXEC_FLAGS=-disable-auto-cleanup
-    export UCX_TLS=^cma # UCX ends a process that copies from the memory of one that has died
+    export UCX_TLS=^cma,tcp # see docs/distributed.md
     as_child=(bash -c 'trap "" USR1; "$@"; exit 0' process)
 fi
 here=$(dirname "$0")
@@ -34,10 +34,16 @@ while IFS= read -r line; do
         mpi_last_survives.) expected=1 ;;
         *) expected=$((count - 1)) ;;
     esac
-    status=0
-    output=$(timeout -k 5 100 "$here/on_ranks.sh" "$mpiexec" "$count" "${as_child[@]}" "$program" \
-        --gtest_filter="$case" 2>&1 </dev/null) || status=$?
-    survivors=$(grep -c '^survived' <<<"$output" || true)
+    # Open MPI 5.0 may crash in a process that makes a communicator while another one dies.
+    for _ in 1 2 3; do
+        status=0
+        output=$(timeout -k 5 100 "$here/on_ranks.sh" "$mpiexec" "$count" "${as_child[@]}" \
+            "$program" --gtest_filter="$case" 2>&1 </dev/null) || status=$?
+        [[ $output == *ompi_comm_set_rank_failed* ]] || break
+        echo "$case: Open MPI has crashed"
+    done
+    # Not at the beginning of a line: mpiexec may put it behind half a line of another process.
+    survivors=$(grep -o 'survived' <<<"$output" | wc -l || true)
     ran=$((ran + 1))
     if ((survivors < expected || survivors > most || status == 124 || status == 137)); then
         printf '%s\n%s: %s of %s processes survived, status %s\n' "$output" "$case" "$survivors" \

@@ -25,6 +25,7 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <limits>
 #include <memory>
 #include <numeric>
@@ -413,6 +414,15 @@ TEST(mpi_tasks, a_barrier_after_the_first_allocates_nothing_here) {
     EXPECT_EQ(counted.so_far(), 0u);
 }
 
+class failures_of_rank : public testing::EmptyTestEventListener {
+    void OnTestPartResult(const testing::TestPartResult& part) override {
+        if (part.failed())
+            std::fprintf(stderr, "rank %d: %s:%d: %s\n", mpi_test::world().rank(),
+                         part.file_name() == nullptr ? "" : part.file_name(), part.line_number(),
+                         part.message());
+    }
+};
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -424,7 +434,8 @@ int main(int argc, char** argv) {
     mpi_test::shared_environment = &environment;
     if (environment.world().rank() != 0) {  // one process reports; the others report failures
         auto& listeners = testing::UnitTest::GetInstance()->listeners();
-        if (argc < 2) delete listeners.Release(listeners.default_result_printer());
+        delete listeners.Release(listeners.default_result_printer());
+        listeners.Append(new failures_of_rank);
     }
     const int status = RUN_ALL_TESTS();
     if (status != 0) environment.abort(status);  // the others may be waiting

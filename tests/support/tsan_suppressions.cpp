@@ -3,15 +3,11 @@
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 // The last owner of an exception frees it after an atomic count in libstdc++'s uninstrumented code.
-// Earlier reads by other threads therefore seem to race with that. Open MPI 4.1 orders its accesses
-// to memory by atomics that are not instrumented, and takes two of its locks in both orders.
+// Earlier reads by other threads therefore seem to race with that. The suppressions for MPI are in
+// tests/mpi, because a job chooses them.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
-    return "race:std::__exception_ptr::exception_ptr::_M_release\n"
-           "race:mca_btl_vader\n"
-           "race:mca_pml_ob1\n"
-           "race:opal_convertor\n"
-           "deadlock:mca_btl_vader\n";
+    return "race:std::__exception_ptr::exception_ptr::_M_release\n";
 }
 #endif
 #endif
