@@ -22,6 +22,7 @@
 #include <system_error>
 #include <thread>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -113,12 +114,24 @@ int waits() {
     released.wait(0, coppice::internal::relaxed);
     return 1;
 }
+std::string& remembered(const std::string& text) {
+    static thread_local std::string last;
+    last = text;
+    return last;
+}
+const std::string& itself(const std::string& text) {
+    return text;
+}
+std::string&& forwarded(std::string&& text) {
+    return std::move(text);
+}
 void ping() {
     pings.fetch_add(1, coppice::internal::relaxed);  // a reply comes after it
 }
-using functions = mpi::remote_functions<&brightened, &repeated, &throws_a_code, &throws_no_code,
-                                        &throws_no_memory, &throws_a_long_text, &throws_a_text,
-                                        &waits, &waits_and_repeats, &ping>;
+using functions =
+    mpi::remote_functions<&brightened, &repeated, &throws_a_code, &throws_no_code,
+                          &throws_no_memory, &throws_a_long_text, &throws_a_text, &waits,
+                          &waits_and_repeats, &ping, &remembered, &itself, &forwarded>;
 
 TEST(mpi_remote, calls_pass_structs_strings_and_vectors_and_return_results) {
     functions calls(world());
@@ -129,6 +142,14 @@ TEST(mpi_remote, calls_pass_structs_strings_and_vectors_and_return_results) {
     const auto v = wait_for(mpi::remote<&repeated>(calls, previous_rank(), long_text, 70'000));
     EXPECT_EQ(std::get<0>(*v), std::vector<int>(70'000, 100'000));
     EXPECT_TRUE(std::get<0>(*wait_for(mpi::remote<&repeated>(calls, 0, "", 0))).empty());
+}
+
+TEST(mpi_remote, a_result_that_is_a_reference_is_copied_from_the_object_of_the_function) {
+    functions calls(world());
+    const std::string text(1000, 'y');
+    EXPECT_EQ(std::get<0>(*wait_for(mpi::remote<&remembered>(calls, next_rank(), text))), text);
+    EXPECT_EQ(std::get<0>(*wait_for(mpi::remote<&itself>(calls, next_rank(), text))), text);
+    EXPECT_EQ(std::get<0>(*wait_for(mpi::remote<&forwarded>(calls, next_rank(), text))), text);
 }
 
 TEST(mpi_remote, errors_of_the_function_and_of_the_rank_come_back) {

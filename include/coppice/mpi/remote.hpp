@@ -64,8 +64,8 @@ struct function_of<R (*)(Args...)> {
     }
     // An argument is moved into a parameter that is a value, and a reference sees it.
     static R apply(R (*f)(Args...), std::tuple<std::decay_t<Args>...>& args) {
-        return std::apply([f](std::decay_t<Args>&... a) { return f(static_cast<Args&&>(a)...); },
-                          args);
+        return std::apply(
+            [f](std::decay_t<Args>&... a) -> R { return f(static_cast<Args&&>(a)...); }, args);
     }
     static void call(R (*f)(Args...), std::span<const std::byte> from, bytes& into) {
         // braces evaluate from left to right
