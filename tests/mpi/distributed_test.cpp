@@ -463,4 +463,22 @@ TEST(mpi_sort, a_comparator_that_throws_at_one_rank_ends_the_sort_at_all) {
     EXPECT_EQ(mine.size(), 100u);
 }
 
+// The ends of the parts of a rank may then be out of order.
+TEST(mpi_sort, a_comparator_that_contradicts_itself_loses_and_doubles_no_object) {
+    for (std::uint32_t round = 1; round != 20; ++round) {
+        std::vector<std::uint32_t> mine(100);
+        std::iota(mine.begin(), mine.end(), static_cast<std::uint32_t>(100 * world().rank()));
+        const auto contradicts = [round](std::uint32_t a, std::uint32_t b) {
+            return ((a * 2654435761U + b * 2246822519U + round * 3266489917U) >> 16) % 2 != 0;
+        };
+        EXPECT_TRUE(wait_for(mpi::sort(world(), mine, contradicts)));
+        mpi::parted<std::uint32_t> all;
+        mpi::all_gather_v(world(), mine, all, block);
+        std::sort(all.objects.begin(), all.objects.end());
+        std::vector<std::uint32_t> expected(100 * job_size());
+        std::iota(expected.begin(), expected.end(), 0U);
+        EXPECT_EQ(all.objects, expected);
+    }
+}
+
 }  // namespace

@@ -116,6 +116,9 @@ partition divide_by_samples(std::vector<T>& objects, std::vector<T>& samples, st
     const std::vector<splitter<T>> splitters = splitters_of(samples, parts, less);
     std::vector<std::size_t> ends(splitters.size());
     divide<T>(objects, splitters, 0, ends.data(), less);
+    // a comparator that contradicts itself may have put an end before the one of a lower part
+    std::partial_sum(ends.begin(), ends.end(), ends.begin(),
+                     [](std::size_t a, std::size_t b) { return std::max(a, b); });
     ends.resize(parts, objects.size());
     std::adjacent_difference(ends.begin(), ends.end(), ends.begin());
     return partition(ends);
