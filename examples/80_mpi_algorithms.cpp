@@ -7,8 +7,10 @@
 #include <coppice/task.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <cstdio>
+#include <exception>
 #include <span>
 #include <string>
 #include <vector>
@@ -64,6 +66,29 @@ task<std::string> ask_last(const mpi::communicator& world, functions& calls) {
 }
 // [/remote]
 
+std::atomic<int> noted{0};  // at rank 0
+
+// [report]
+void note(int) {
+    noted.fetch_add(1);
+}
+using reporters = mpi::remote_functions<&note>;
+
+// Halves numbers, and tells rank 0 of each. The function does not wait for that, since it would
+// hold its worker. The caller joins the scope after the run.
+task<> halve(mpi::work_sharing<int>& work, reporters& to, ex::counting_scope& reports) {
+    return work.run([&to, &reports](int n, mpi::work_found<int>& found) {
+        if (n > 1) {
+            found.add(n / 2);
+            found.add(n - n / 2);
+        }
+        ex::spawn(mpi::remote<&note>(to, 0, n) |
+                      ex::upon_error([](const std::exception_ptr&) noexcept {}),
+                  reports.get_token());
+    });
+}
+// [/report]
+
 // [stop]
 // Each process tries numbers of its own, until one of all has found a divisor.
 std::uint64_t divisor_of(std::uint64_t n, const mpi::communicator& world) {
@@ -94,6 +119,8 @@ int main() {
     const mpi::communicator& world = environment.world();
     mpi::window<int> edges(world, 1);
     functions calls(world);
+    reporters to_first(world);
+    mpi::work_sharing<int> work(world);
     const bool all_there =
         result_of(counts_of_last(world)) == static_cast<std::size_t>(world.size() - 1);
     const int previous = (world.rank() + world.size() - 1) % world.size();
@@ -103,10 +130,16 @@ int main() {
     constexpr std::uint64_t product = std::uint64_t{999983} * 1000003;
     const std::uint64_t divisor = divisor_of(product, world);
     const bool divides = divisor > 1 && product % divisor == 0;
+    if (world.rank() == 0) work.add(100);
+    ex::counting_scope reports;
+    coppice::this_thread::sync_wait(halve(work, to_first, reports));
+    coppice::this_thread::sync_wait(reports.join());
+    mpi::barrier(world, coppice::block);
     if (world.rank() != 0) return 0;
     std::printf("parts %s, window %s\n", all_there ? "there" : "lost", has_put ? "right" : "wrong");
     std::printf("the least number is %d, the sum of squares is %llu\n", numbers.front(),
                 static_cast<unsigned long long>(sum));
     std::printf("a divisor is found: %s\n", divides ? "yes" : "no");
+    std::printf("halving 100 to ones gives %d reports\n", noted.load());
     std::printf("%s\n", result_of(ask_last(world, calls)).c_str());
 }

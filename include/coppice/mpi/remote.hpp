@@ -127,9 +127,10 @@ task<Result> run_remote(remote_service& service, int rank, std::uint32_t index, 
 // Lets all processes of a communicator call these functions in each other.
 //
 // A worker of the default pool of the called process calls the function (pool/default_pool.hpp), so
-// functions may run at the same time, and one that blocks holds a worker. Threads: any may call,
-// concurrently. Lifetime: the environment outlives it, and it outlives its calls. While it exists,
-// the environment looks for calls at least once in 1 ms.
+// functions may run at the same time, and one that blocks holds a worker. A function that waits for
+// a call of its own waits forever if that leads back here, also through other processes, and no
+// worker is free. Threads: any may call, concurrently. Lifetime: the environment outlives it, and
+// it outlives its calls. While it exists, the environment looks for calls at least once in 1 ms.
 template <auto... Functions>
 class remote_functions : immovable {
 public:
