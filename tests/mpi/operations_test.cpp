@@ -230,6 +230,16 @@ TEST(mpi_collectives, scans_combine_ranks_up_to_this_one_and_rank_0_starts_with_
     mpi::scan(world(), no_numbers, std::span<int>(), mpi::reduction::maximum, block);
 }
 
+TEST(mpi_collectives, all_to_all_exchanges_the_parts_of_one_memory) {
+    std::vector<int> parts(3 * job_size());
+    for (std::size_t n = 0; n != parts.size(); ++n)
+        parts[n] = 1000 * world().rank() + static_cast<int>(n);
+    mpi::all_to_all(world(), parts, parts, block);
+    for (std::size_t n = 0; n != parts.size(); ++n)
+        EXPECT_EQ(parts[n],
+                  1000 * static_cast<int>(n / 3) + 3 * world().rank() + static_cast<int>(n % 3));
+}
+
 // Rank r gives r + 1 particles, apart from rank 1, which gives none.
 std::size_t share_of(int rank) {
     return rank == 1 ? 0 : static_cast<std::size_t>(rank + 1);
