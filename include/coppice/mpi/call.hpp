@@ -46,8 +46,10 @@ private:
 //   });
 //
 // The request must not be persistent. Nothing cancels it, so its sender has no set_stopped. `over`
-// only names the environment. Errors: those of the call. Lifetime: `f` is kept until the end, and
-// is copied before it is called.
+// only names the environment. A call that makes no request, and leaves MPI_REQUEST_NULL, completes
+// at once. Errors: those of the call. Lifetime: `f` is kept until the end, and is copied before it
+// is called. With a failure timeout, what MPI accesses must not be inside `f`: after the error
+// process_failed, `f` is gone, and MPI may go on.
 template <std::copy_constructible F, class Token = use_await_t>
     requires std::is_nothrow_invocable_r_v<int, F&, MPI_Request*> &&
              std::is_nothrow_copy_constructible_v<F>
