@@ -11,8 +11,10 @@
 #include <sched.h>
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace coppice::mpi::internal {
 
@@ -36,8 +38,9 @@ engine::engine(duration failure_timeout)
     : lent_(std::make_unique<lent_memory>()),
       watch_(failure_timeout <= duration::zero()
                  ? nullptr
-                 : std::make_unique<failure_watch>(*this, failure_timeout)),
-      thread_([this] { serve(); }) {
+                 : std::make_unique<failure_watch>(*this, failure_timeout)) {
+    if (!grow(0)) throw std::bad_alloc();
+    thread_ = std::thread([this] { serve(); });
     ready_.wait();
     if (failed_step_ == start_step::none) return;
     thread_.join();
@@ -66,7 +69,8 @@ void engine::throw_start_failure() const {
     }
 }
 
-engine::~engine() {
+void engine::end() noexcept {
+    if (std::exchange(has_ended_, true)) return;
     COPPICE_CHECK(!is_current(), "mpi::environment ends on its own thread: end it in main()");
     struct last_call : operation {
         explicit last_call(engine& e) noexcept
@@ -85,6 +89,7 @@ engine::~engine() {
     } else {
         end_watch();
     }
+    calls_.wait();  // the environment's own work has ended, so no further post begins
 }
 
 bool engine::is_current() const noexcept {
@@ -96,6 +101,8 @@ void engine::make_current() noexcept {
 }
 
 void engine::post(operation& op) noexcept {
+    // op may run, and let the program end the environment, before this returns
+    const in_flight::entry call(calls_);
     if (mail_.push(op) == decltype(mail_)::pushed::quietly) return;
     // edge engine.ring (release): the push that found the owner asleep
     bell_.fetch_add(1, release);
@@ -404,6 +411,7 @@ std::size_t engine::test_each(ended_requests& ended) noexcept {
         int over = 0;
         const int error = ::MPI_Test(&handles_[at], &over, statuses_.data());
         if (error == MPI_SUCCESS && over == 0) continue;
+        if (slots_[at].owner->stays(error, over, handles_[at])) continue;
         note(at, statuses_.front(), error, ended);
         ++noted;
     }

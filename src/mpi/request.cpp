@@ -35,7 +35,8 @@ bool request::launch() noexcept {
     const bool late =
         can_cancel_ && (token_.stop_requested() ||
                         (deadline_ != time_point::max() && deadline_ <= monotonic_clock().now()));
-    if (late || engine_->is_ending()) {
+    // MPI cannot cancel the others, so other processes may wait for them.
+    if (late || (can_cancel_ && engine_->is_ending())) {
         stopped_ = late;
         end_canceled();
         return true;
@@ -45,6 +46,7 @@ bool request::launch() noexcept {
         return true;
     }
     if (try_start()) return true;
+    if (has_steps_) engine_->keep_room();
     if (is_polled_) engine_->add_polled(*this);
     if (!can_cancel_) return false;
     if (deadline_ != time_point::max()) engine_->expect(deadline_);
@@ -96,7 +98,7 @@ void request::track(handles& made) noexcept {
         MPI_Status status{};
         int returned = MPI_SUCCESS;
         if (engine_->tests_starts()) returned = ::MPI_Test(&handle, &done, &status);
-        if (returned != MPI_SUCCESS || done != 0) {
+        if ((returned != MPI_SUCCESS || done != 0) && !stays(returned, done, handle)) {
             note(which, status, returned);
         } else {
             engine_->add(*this, which, handle);
@@ -118,6 +120,14 @@ void request::note(int which, const MPI_Status& status, int returned) noexcept {
     } else {
         keep(status);
     }
+}
+
+// Returns true if MPI's test has failed, but the call has not ended, so that MPI may still access
+// its memory: the request ends when the environment has failed. Without a watch for failures it
+// ends at once, since it may never end otherwise.
+bool request::stays(int returned, int done, MPI_Request handle) noexcept {
+    return returned != MPI_SUCCESS && done == 0 && handle != MPI_REQUEST_NULL &&
+           engine_->report_failure();
 }
 
 void request::end_canceled() noexcept {
@@ -162,15 +172,11 @@ bool request::lend_space(memory& m) noexcept {
 }
 
 void request::ended() noexcept {
-    if (!error_ && continues()) {
-        if (!engine_->reserve()) {
-            hold_others(true);
-            end_without_memory();
-        } else if (!try_start()) {
-            if (is_polled_) engine_->add_polled(*this);
-            return;
-        }
+    if (!error_ && continues() && !try_start()) {
+        if (is_polled_) engine_->add_polled(*this);
+        return;
     }
+    if (has_steps_) engine_->give_room_back();
     if (relay::settle()) completed();
 }
 

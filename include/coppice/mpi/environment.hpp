@@ -53,10 +53,11 @@ public:
     explicit environment(const environment_options& options)
         : engine_(options.failure_timeout), world_(engine_, MPI_COMM_WORLD, false) {}
     // Ends receives and probes with operation_canceled, waits for all other operations, which is
-    // for other processes too, and ends MPI. Communicators must be gone. Blocks: until every
-    // process has come as far, or one has failed. A process that cannot go on calls abort()
-    // instead.
-    ~environment() = default;
+    // for other processes too, and ends MPI. Completions on its thread may start operations
+    // meanwhile: those that cannot be canceled are waited for likewise. Communicators must be gone,
+    // except world(). Blocks: until every process has come as far, or one has failed. A process
+    // that cannot go on calls abort() instead.
+    ~environment() { engine_.end(); }
 
     // Returns the communicator of all processes of the job.
     const communicator& world() const noexcept { return world_; }
@@ -67,6 +68,9 @@ public:
     // Returns the rank in the world of a process that has failed, or -1 if none has. Threads: any.
     int failed_rank() const noexcept { return engine_.failed_rank(); }
     // Ends all processes of the job at once, this one with `status`. Never returns. Threads: any.
+    // If MPI lets only the environment's thread call it, that thread ends the job; if it has not
+    // come to that after one second, because it waits for another process or runs the program's
+    // code, this process ends by std::abort(), and mpiexec ends the others.
     [[noreturn]] void abort(int status) noexcept;
 
 private:

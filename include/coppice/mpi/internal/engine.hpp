@@ -22,6 +22,7 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/in_flight.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/internal/mailbox.hpp>
 #include <coppice/mpi/internal/failure_watch.hpp>
@@ -54,10 +55,13 @@ public:
     // Starts the owner, and MPI. Blocks: until MPI is initialized. Errors: std::system_error if MPI
     // cannot be initialized, has ended, or is used by a program in a way that leaves no place for
     // the owner; if the watch cannot begin at a process, at all. MPI is then as it was before, or
-    // has ended if this has started it. A failure timeout of zero: no watch.
+    // has ended if this has started it. std::bad_alloc: nothing has started. A failure timeout of
+    // zero: no watch.
     explicit engine(duration failure_timeout);
-    // Ends what can be canceled, waits for the rest, and ends MPI, unless a process has failed.
-    ~engine();
+    ~engine() { end(); }
+    // Ends what can be canceled, waits for the rest, and ends MPI, unless a process has failed. A
+    // second call does nothing.
+    void end() noexcept;
 
     // Returns true on the owner.
     bool is_current() const noexcept;
@@ -112,9 +116,12 @@ public:
     lent_memory& lent() noexcept { return *lent_; }
     // Make sure that two handles can be added; false: no memory.
     bool reserve() noexcept {
-        const std::size_t wanted = slots_.size() + polled_.size() + 2;
+        const std::size_t wanted = slots_.size() + polled_.size() + kept_ + 2;
         return wanted <= polled_.capacity() || grow(wanted);
     }
+    // Keep what reserve() has found for the further steps of a request, and stop keeping it.
+    void keep_room() noexcept { kept_ += 2; }
+    void give_room_back() noexcept { kept_ -= 2; }
     // Adds a handle of the request that has not completed.
     void add(request& owner, int which, MPI_Request handle) noexcept;
     // Tries the request's start again in every turn.
@@ -211,6 +218,7 @@ private:
     io::internal::mailbox<operation> mail_;
     // Counts the rings of posts that found the owner asleep. Written by them, read by the owner.
     atomic<std::uint32_t> bell_{0};
+    in_flight calls_;  // posts, which may still ring
     // Used by the owner only.
     operation* taken_ = nullptr;    // posted, taken, and not yet run
     operation* running_ = nullptr;  // taken, and running
@@ -219,6 +227,7 @@ private:
     std::vector<int> indices_;
     std::vector<MPI_Status> statuses_;
     std::vector<request*> polled_;
+    std::size_t kept_ = 0;  // handles of further steps, which have room
     time_point earliest_ = time_point::max();
     int idle_turns_ = 0;                 // of this span
     std::int64_t span_began_ = 0;        // in nanoseconds, as the three below
@@ -240,6 +249,7 @@ private:
     int level_ = 0;
     start_step failed_step_ = start_step::none;
     std::error_code failure_;  // of that step
+    bool has_ended_ = false;   // written by end()
     bool is_ours_ = false;     // we initialized MPI, so we end it
     block_latch ready_;
     std::thread thread_;

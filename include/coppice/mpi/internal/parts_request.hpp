@@ -44,7 +44,11 @@ public:
     explicit parts_request(const parts_arguments& a) noexcept
         : request(*a.owner, can_cancel),
           call_(a),
-          step_(a.learned == nullptr ? step::move : step::tell) {}
+          step_(a.learned == nullptr ? step::move : step::tell) {
+        if (step_ == step::move) return;
+        have_steps();
+        hold_others(true);  // for the sizes
+    }
 
 protected:
     ~parts_request();
