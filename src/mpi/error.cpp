@@ -33,7 +33,7 @@ const char* text_of_class(errc code) noexcept {
         case errc::invalid_buffer:
             return "the buffer is invalid";
         case errc::invalid_request:
-            return "the request is invalid: it was never made, or has ended";
+            return "the function did not start a request";
         case errc::invalid_argument:
             return "an argument is invalid";
         case errc::no_resources:

@@ -355,6 +355,19 @@ TEST(mpi_collectives, call_runs_any_other_non_blocking_call) {
     EXPECT_EQ(upto, world().rank() + 1);
 }
 
+TEST(mpi_collectives, a_call_that_starts_no_request_is_an_error_and_one_without_objects_is_none) {
+    std::error_code error;
+    mpi::call(world(), [](MPI_Request*) noexcept { return MPI_SUCCESS; }, block[error]);
+    EXPECT_EQ(error, mpi::errc::invalid_request) << error.message();
+    mpi::call(
+        world(),
+        [over = world().native_handle()](MPI_Request* r) noexcept {
+            return MPI_Ibcast(nullptr, 0, MPI_INT, 0, over, r);
+        },
+        block[error]);
+    EXPECT_FALSE(error) << error.message();
+}
+
 TEST(mpi_communicators, a_split_numbers_its_ranks_and_keeps_its_messages_apart) {
     const mpi::communicator own = world().duplicate();
     EXPECT_EQ(own.size(), world().size());
