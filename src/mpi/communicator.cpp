@@ -7,9 +7,12 @@
 #include "recovery.hpp"
 #include "starting.hpp"
 
+#include <chrono>
 #include <cstdlib>
+#include <new>
 #include <string>
 #include <system_error>
+#include <thread>
 
 namespace coppice::mpi {
 
@@ -94,11 +97,28 @@ communicator communicator::shrink() const {
         "mpi::communicator::shrink");
 }
 
-// The owner may wait for another process, or have failed.
+namespace {
+
+// Ends the job on the owner. Never freed, since the owner may come to it at any time.
+struct abort_call : internal::operation {
+    explicit abort_call(int s) noexcept
+        : operation([](operation* op) noexcept {
+              ::MPI_Abort(MPI_COMM_WORLD, static_cast<abort_call*>(op)->status);
+          }),
+          status(s) {}
+    int status;
+};
+
+}  // namespace
+
+// MPI_Abort does not return. The owner may wait for another process, and not come to the call.
 void environment::abort(int status) noexcept {
-    if (allows_calls_of_any_thread()) ::MPI_Abort(MPI_COMM_WORLD, status);
-    engine_.run([status]() noexcept { ::MPI_Abort(MPI_COMM_WORLD, status); });
-    std::abort();  // MPI_Abort does not return
+    if (allows_calls_of_any_thread() || engine_.is_current()) ::MPI_Abort(MPI_COMM_WORLD, status);
+    abort_call* const call = new (std::nothrow) abort_call(status);
+    if (call == nullptr) std::abort();
+    engine_.post(*call);
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    std::abort();
 }
 
 }  // namespace coppice::mpi

@@ -12,8 +12,10 @@
 #include <sched.h>
 #include <algorithm>
 #include <exception>
+#include <new>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace coppice::mpi::internal {
 
@@ -37,8 +39,9 @@ engine::engine(duration failure_timeout)
     : lent_(std::make_unique<lent_memory>()),
       watch_(failure_timeout <= duration::zero()
                  ? nullptr
-                 : std::make_unique<failure_watch>(*this, failure_timeout)),
-      thread_([this] { serve(); }) {
+                 : std::make_unique<failure_watch>(*this, failure_timeout)) {
+    if (!grow(0)) throw std::bad_alloc();
+    thread_ = std::thread([this] { serve(); });
     ready_.wait();
     if (failed_step_ == start_step::none) return;
     thread_.join();
@@ -71,7 +74,8 @@ void engine::throw_start_failure() const {
     }
 }
 
-engine::~engine() {
+void engine::end() noexcept {
+    if (std::exchange(has_ended_, true)) return;
     COPPICE_CHECK(!is_current(), "mpi::environment ends on its own thread: end it in main()");
     // relaxed: the program orders their ends before this one
     COPPICE_CHECK(failed_rank() >= 0 || communicators_.load(relaxed) == 0,
@@ -95,6 +99,7 @@ engine::~engine() {
     } else {
         end_watch();
     }
+    calls_.wait();  // the environment's own work has ended, so no further post begins
 }
 
 void engine::check_process() const noexcept {
@@ -112,6 +117,8 @@ void engine::make_current() noexcept {
 }
 
 void engine::post(operation& op) noexcept {
+    // op may run, and let the program end the environment, before this returns
+    const in_flight::entry call(calls_);
     if (mail_.push(op) == decltype(mail_)::pushed::quietly) return;
     // edge engine.ring (release): the push that found the owner asleep
     bell_.fetch_add(1, release);
@@ -355,15 +362,13 @@ void engine::cancel(const request& owner, int which) noexcept {
         ::MPI_Cancel(&handles_[at]);
 }
 
-// Returns false if the handle has not ended.
-bool engine::note(std::size_t at, const MPI_Status& status, int error,
+void engine::note(std::size_t at, const MPI_Status& status, int error,
                   ended_requests& ended) noexcept {
     request& owner = *slots_[at].owner;
-    if (owner.goes_on(error, handles_[at])) return false;
     handles_[at] = MPI_REQUEST_NULL;
     owner.note(slots_[at].which, status, error);
-    if (owner.is_over()) ended.add(owner);
-    return true;
+    if (!owner.is_over()) return;
+    ended.add(owner);
 }
 
 void engine::ended_requests::add(request& r) noexcept {
@@ -414,10 +419,10 @@ std::size_t engine::test_some(ended_requests& ended) noexcept {
     // otherwise the implementation does not say which request has failed
     if (returned != MPI_SUCCESS && returned != MPI_ERR_IN_STATUS) return test_each(ended);
     if (done <= 0) return 0;  // none, or MPI_UNDEFINED
-    std::size_t noted = 0;
-    for (std::size_t i = 0; i != static_cast<std::size_t>(done); ++i) {
+    const auto noted = static_cast<std::size_t>(done);
+    for (std::size_t i = 0; i != noted; ++i) {
         const int error = returned == MPI_SUCCESS ? MPI_SUCCESS : statuses_[i].MPI_ERROR;
-        if (note(static_cast<std::size_t>(indices_[i]), statuses_[i], error, ended)) ++noted;
+        note(static_cast<std::size_t>(indices_[i]), statuses_[i], error, ended);
     }
     return noted;
 }
@@ -429,7 +434,9 @@ std::size_t engine::test_each(ended_requests& ended) noexcept {
         int over = 0;
         const int error = ::MPI_Test(&handles_[at], &over, statuses_.data());
         if (error == MPI_SUCCESS && over == 0) continue;
-        if (note(at, statuses_.front(), error, ended)) ++noted;
+        if (slots_[at].owner->stays(error, over, handles_[at])) continue;
+        note(at, statuses_.front(), error, ended);
+        ++noted;
     }
     return noted;
 }

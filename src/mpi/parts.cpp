@@ -151,7 +151,6 @@ bool parts_request::lend_numbers() noexcept {
     std::vector<int>& counts = partition_access::counts(*call_.learned);
     learned_ = counts.data();
     if (uses_copies()) {
-        hold_others(true);
         int* const lent = static_cast<int*>(lend((counts.size() + 2) * sizeof(int)));
         if (lent == nullptr) return false;
         own_count_ = lent;
@@ -208,7 +207,9 @@ int parts_request::make_room() noexcept {
     if (!partition_access::derive(*call_.learned) || is_too_large()) return has_too_much;
     const bool receives = call_.what != parts_kind::gather || call_.rank == call_.root;
     const std::size_t count = receives ? call_.learned->total() : 0;
-    if (call_.resize(call_.container, count, call_.into) && lend_parts()) return has_room;
+    if (call_.resize(call_.container, count, call_.into) && lend_parts() &&
+        make_type() == MPI_SUCCESS)
+        return has_room;
     fail({});
     return has_no_memory;
 }

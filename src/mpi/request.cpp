@@ -36,7 +36,8 @@ bool request::launch() noexcept {
     const bool late =
         can_cancel_ && (token_.stop_requested() ||
                         (deadline_ != time_point::max() && deadline_ <= monotonic_clock().now()));
-    if (late || engine_->is_ending()) {
+    // MPI cannot cancel the others, so other processes may wait for them.
+    if (late || (can_cancel_ && engine_->is_ending())) {
         stopped_ = late;
         end_canceled();
         return true;
@@ -46,6 +47,7 @@ bool request::launch() noexcept {
         return true;
     }
     if (try_start()) return true;
+    if (has_steps_) engine_->keep_room();
     if (is_polled_) engine_->add_polled(*this);
     if (!can_cancel_) return false;
     if (deadline_ != time_point::max()) engine_->expect(deadline_);
@@ -97,7 +99,7 @@ void request::track(handles& made) noexcept {
         MPI_Status status{};
         int returned = MPI_SUCCESS;
         if (engine_->tests_starts()) returned = ::MPI_Test(&handle, &done, &status);
-        if (returned != MPI_SUCCESS ? !goes_on(returned, handle) : done != 0) {
+        if ((returned != MPI_SUCCESS || done != 0) && !stays(returned, done, handle)) {
             note(which, status, returned);
         } else {
             engine_->add(*this, which, handle);
@@ -131,15 +133,17 @@ void request::fail_by(int returned) noexcept {
     if (is_vague || error_ == errc::process_failed) engine_->revoke(over_);
 }
 
-// Returns true if the receive has not ended, although its test has failed: it takes messages of any
-// source, and a process has failed that could have sent one. It ends in a later turn then. No
-// message has matched, so a cancel ends it at once, but MPI's test would fail again.
-bool request::goes_on(int returned, MPI_Request& handle) noexcept {
-    if (returned == MPI_SUCCESS || !is_still_pending(returned)) return false;
-    engine_->revoke(over_);
-    if (over_ != MPI_COMM_NULL) return true;
-    ::MPI_Cancel(&handle);
-    ::MPI_Request_free(&handle);
+// Returns true if MPI's test has failed, but the call has not ended, so that MPI may still access
+// its memory: the request ends when the environment has failed, or the communicator is revoked.
+// Without either it ends at once, since it may never end otherwise. If a process has failed, MPI
+// says so at each test of a receive from any source that no message has matched.
+bool request::stays(int returned, int done, MPI_Request& handle) noexcept {
+    if (returned == MPI_SUCCESS || done != 0 || handle == MPI_REQUEST_NULL) return false;
+    if (engine_->report_failure(over_)) return true;
+    if (is_still_pending(returned)) {
+        ::MPI_Cancel(&handle);
+        ::MPI_Request_free(&handle);
+    }
     return false;
 }
 
@@ -185,15 +189,11 @@ bool request::lend_space(memory& m) noexcept {
 }
 
 void request::ended() noexcept {
-    if (!error_ && continues()) {
-        if (!engine_->reserve()) {
-            hold_others(true);
-            end_without_memory();
-        } else if (!try_start()) {
-            if (is_polled_) engine_->add_polled(*this);
-            return;
-        }
+    if (!error_ && continues() && !try_start()) {
+        if (is_polled_) engine_->add_polled(*this);
+        return;
     }
+    if (has_steps_) engine_->give_room_back();
     if (relay::settle()) completed();
 }
 

@@ -35,6 +35,18 @@ const void* unless_same(const memory& from, const memory& into) noexcept {
     return from.data == into.data ? MPI_IN_PLACE : from.data;
 }
 
+// Returns what MPI_Isend would say about its destination.
+int check_destination(const call_arguments& call) noexcept {
+    int size = 0, has_limit = 0;
+    int* tag_max = nullptr;
+    ::MPI_Comm_size(call.over, &size);
+    ::MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_max, &has_limit);
+    if ((call.to_rank < 0 || call.to_rank >= size) && call.to_rank != MPI_PROC_NULL)
+        return MPI_ERR_RANK;
+    if (call.to_tag < 0 || (has_limit != 0 && call.to_tag > *tag_max)) return MPI_ERR_TAG;
+    return MPI_SUCCESS;
+}
+
 // The processes of a collective must agree about this: one that did not start would hold the
 // others. So what only the root uses does not count, and the total of gather and scatter is
 // computed at all. MPI gets only the count of a part, but Open MPI 4.1 multiplies it by a rank as
@@ -64,7 +76,9 @@ request::outcome call_request::start(handles& made) noexcept {
         made.returned =
             call_.what < kind::barrier ? start_message(made) : start_collective(made.each[0]);
     }
-    return made.returned == MPI_SUCCESS && !error() ? outcome::started : outcome::failed;
+    const bool has_started = made.each[0] != MPI_REQUEST_NULL;
+    return made.returned == MPI_SUCCESS && (!error() || has_started) ? outcome::started
+                                                                     : outcome::failed;
 }
 
 bool call_request::lend_memory() noexcept {
@@ -115,21 +129,23 @@ std::error_code agree_request::error() const noexcept {
     return owner().recovers() && error == errc::process_failed ? std::error_code() : error;
 }
 
+// A receive that has started may match a message, so the send is checked before.
 int call_request::start_message(handles& made) noexcept {
-    int returned = MPI_SUCCESS;
     const int send_at = call_.what == kind::send_receive ? 1 : 0;
-    if (call_.what != kind::send) {
+    int returned = send_at == 0 ? MPI_SUCCESS : check_destination(call_);
+    if (call_.what != kind::send && returned == MPI_SUCCESS) {
         returned = ::MPI_Irecv(call_.into.data, count_of(call_.into), type_of(call_.into.type),
                                call_.source.rank, call_.source.tag, call_.over, &made.each[0]);
     }
     if (call_.what == kind::receive || returned != MPI_SUCCESS) return returned;
     returned = ::MPI_Isend(call_.from.data, count_of(call_.from), type_of(call_.from.type),
                            call_.to_rank, call_.to_tag, call_.over, &made.each[send_at]);
-    if (returned != MPI_SUCCESS && made.each[0] != MPI_REQUEST_NULL && send_at == 1) {
-        ::MPI_Cancel(&made.each[0]);
-        ::MPI_Wait(&made.each[0], MPI_STATUS_IGNORE);
-    }
-    return returned;
+    if (returned == MPI_SUCCESS || send_at == 0) return returned;
+    // MPI has no memory for the send, or has failed. The request ends with the receive.
+    fail_by(returned);
+    ::MPI_Cancel(&made.each[0]);
+    made.each[1] = MPI_REQUEST_NULL;
+    return MPI_SUCCESS;
 }
 
 int call_request::start_collective(MPI_Request& made) noexcept {
@@ -157,7 +173,7 @@ int call_request::start_collective(MPI_Request& made) noexcept {
             return ::MPI_Iscatter(from.data, count_of(into), type, into.data, count_of(into), type,
                                   root, over, &made);
         case kind::all_to_all:
-            return ::MPI_Ialltoall(from.data, count_of(from) / size, type, into.data,
+            return ::MPI_Ialltoall(unless_same(from, into), count_of(from) / size, type, into.data,
                                    count_of(from) / size, type, over, &made);
         case kind::all_gather:
             return ::MPI_Iallgather(from.data, count_of(from), type, into.data, count_of(from),
@@ -184,12 +200,8 @@ int call_request::look(bool take, handles& made, bool& found) noexcept {
     int returned =
         ::MPI_Iprobe(call_.source.rank, call_.source.tag, call_.over, &is_there, &status);
     if (returned != MPI_SUCCESS || is_there == 0) return returned;
-    if (!see(status)) {
-        fail(errc::partial_object);
-        found = true;
-        return MPI_SUCCESS;
-    }
-    if (!take) {
+    see(status);
+    if (error() || !take) {
         found = true;
         return MPI_SUCCESS;
     }
@@ -210,16 +222,16 @@ int call_request::look(bool take, handles& made, bool& found) noexcept {
 }
 
 void call_request::keep(const MPI_Status& status) noexcept {
-    if (receives() && !see(status)) fail(errc::partial_object);
+    if (receives() && !error()) see(status);
     return_results();
     if (call_.fill != nullptr) call_.fill(call_.into, call_.op);
 }
 
-// Returns false if the message is no whole number of objects.
-bool call_request::see(const MPI_Status& status) noexcept {
+// Fails if the message is no whole number of objects, or has more units than MPI counts.
+void call_request::see(const MPI_Status& status) noexcept {
     if (call_.source.rank == MPI_PROC_NULL) {  // MPICH 4.0 does not fill in the status
         seen_ = {MPI_PROC_NULL, MPI_ANY_TAG, 0};
-        return true;
+        return;
     }
     int count = 0;
     ::MPI_Get_count(&status, type_of(call_.into.type), &count);
@@ -227,7 +239,13 @@ bool call_request::see(const MPI_Status& status) noexcept {
     const std::size_t unit = call_.into.unit;
     const std::size_t objects = unit == 1 ? units : units / unit;  // most need no division
     seen_ = {status.MPI_SOURCE, status.MPI_TAG, objects};
-    return count >= 0 && objects * unit == units;
+    if (count >= 0 && objects * unit == units) return;
+    MPI_Count bytes = 0;
+    if (count < 0) ::MPI_Get_elements_x(&status, MPI_BYTE, &bytes);
+    const std::size_t size = size_in_bytes({nullptr, 1, call_.into.type, 1});
+    const bool is_too_large = bytes > static_cast<MPI_Count>(INT_MAX * size);
+    fail(is_too_large ? std::make_error_code(std::errc::value_too_large)
+                      : make_error_code(errc::partial_object));
 }
 
 }  // namespace coppice::mpi::internal

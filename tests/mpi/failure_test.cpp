@@ -11,12 +11,14 @@
 #include <coppice/mpi/objects.hpp>
 #include <coppice/mpi/remote.hpp>
 #include <coppice/mpi/stop_source.hpp>
+#include <coppice/mpi/varying.hpp>
 #include <coppice/mpi/window.hpp>
 #include <coppice/pool/default_pool.hpp>
 #include <coppice/token.hpp>
 
 #include <gtest/gtest.h>
 
+#include <allocations.hpp>
 #include <sanitizers.hpp>
 
 #include "doomed_operations.hpp"
@@ -28,6 +30,8 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <future>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -248,6 +252,28 @@ TEST(mpi_all_survive, a_process_without_memory_for_an_object_to_combine_fails_at
     expect_failed_without_memory(
         environment, mpi::all_reduce_object(environment.world(), text,
                                             [](std::string a, std::string) { return a; }));
+}
+
+// The arrays of an environment have room for 64 handles, and an operation may need two of them.
+TEST(mpi_all_survive, a_process_without_room_for_a_collective_of_unknown_sizes_fails_at_all) {
+    if (coppice::test::sanitized) GTEST_SKIP() << "a sanitizer owns operator new";
+    const mpi::environment environment(watched());
+    const mpi::communicator& world = environment.world();
+    mpi::barrier(world, block);
+    std::array<int, 63> numbers{};
+    std::vector<std::future<mpi::envelope>> pending;
+    for (int& each : numbers)
+        pending.push_back(
+            mpi::receive(world, std::span<int>(&each, 1), {0, 7}, coppice::use_future));
+    mpi::parted<int> all;
+    const std::vector<int> mine(2);
+    auto gathering = mpi::all_gather_v(world, mine, all);  // makes room for the sizes
+    if (world.rank() == 0) coppice::test::fail_allocation(1);
+    EXPECT_THROW(coppice::this_thread::sync_wait(std::move(gathering)), std::system_error);
+    if (world.rank() == 0) EXPECT_TRUE(coppice::test::allocation_has_failed());
+    while (environment.failed_rank() < 0) std::this_thread::yield();
+    expect_failed(environment);
+    for (auto& each : pending) EXPECT_THROW(each.get(), std::system_error);
 }
 
 // All ranks survive: the victim gets the error when it goes on.

@@ -11,6 +11,8 @@ namespace mpi_test {
 
 inline coppice::mpi::environment* shared_environment = nullptr;
 
+inline constexpr int tag_of_large = 4711;  // of a message of 3 GiB that a probe pretends to find
+
 inline const coppice::mpi::communicator& world() {
     return shared_environment->world();
 }

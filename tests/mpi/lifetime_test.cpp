@@ -1,5 +1,7 @@
 // What an environment does before and after MPI's own start and end: on_survivors.sh runs each case
 // as a job of its own, in which all processes survive.
+#include <coppice/base/internal/atomic.hpp>
+#include <coppice/mpi/call.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/environment.hpp>
 #include <coppice/mpi/message.hpp>
@@ -19,7 +21,9 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -120,6 +124,65 @@ TEST(mpi_all_survive, if_mpi_lets_one_thread_call_it_operations_of_all_threads_c
     EXPECT_LT(before[0], world.size());
     mpi::fence(counters, block);
     if (world.rank() == 0) EXPECT_EQ(counters.local()[0], world.size());
+}
+
+// Starts each step when the one before has completed, on the environment's thread.
+struct chain {
+    explicit chain(const mpi::communicator& c) : over(&c) {}
+    void step() {
+        mpi::all_reduce(*over, sum, sum, mpi::reduction::maximum, [this](std::error_code e) {
+            if (!error) error = e;
+            if (++steps != steps_max && !e) {
+                step();
+            } else {
+                done.set();
+            }
+        });
+    }
+    static constexpr int steps_max = 300;
+    const mpi::communicator* over;
+    std::array<int, 1> sum{1};
+    int steps = 0;
+    std::error_code error;
+    coppice::block_latch done;
+};
+
+TEST(mpi_all_survive, a_chain_of_collectives_ends_alike_if_a_process_leaves_early) {
+    std::optional<chain> steps;
+    {
+        const mpi::environment environment;
+        steps.emplace(environment.world());
+        mpi::barrier(environment.world(), block);
+        steps->step();
+        if (environment.world().rank() != 0) steps->done.wait();
+    }
+    EXPECT_FALSE(steps->error) << steps->error.message();
+    EXPECT_EQ(steps->steps, chain::steps_max);
+}
+
+// The last rank cannot end the job on the environment's thread, which waits for the others.
+TEST(mpi_ends_alone, abort_ends_the_process_if_the_environments_thread_is_held) {
+    level_max = MPI_THREAD_FUNNELED;
+    mpi::environment environment;
+    const mpi::communicator& world = environment.world();
+    if (world.rank() == world.size() - 1) {
+        coppice::internal::atomic<int> is_inside{0};
+        const MPI_Comm over = world.native_handle();
+        mpi::call(
+            world,
+            [&is_inside, over](MPI_Request*) noexcept {
+                is_inside.store(1, coppice::internal::release);
+                is_inside.notify_all();
+                MPI_Comm made = MPI_COMM_NULL;
+                return ::MPI_Comm_dup(over, &made);
+            },
+            [](std::error_code) {});
+        is_inside.wait(0, coppice::internal::acquire);
+        environment.abort(3);
+    }
+    std::puts("survived");
+    std::fflush(stdout);
+    ::_exit(0);
 }
 
 void expect_that_mpi_must_be_multiple(const mpi::environment_options& options) {

@@ -39,16 +39,21 @@
 namespace {
 
 coppice::internal::atomic<bool> refuses_locks{false};
+coppice::internal::atomic<bool> refuses_types{false};
 coppice::internal::atomic<int> freed_windows{0};
 
 }  // namespace
 
 extern "C" {
 
-// These stand before MPI's own. The first fails on demand, and the second counts.
+// These stand before MPI's own. The first two fail on demand, and the third counts.
 int MPI_Win_lock_all(int assertion, MPI_Win window) {
     if (refuses_locks.load(coppice::internal::relaxed)) return MPI_ERR_NO_MEM;
     return PMPI_Win_lock_all(assertion, window);
+}
+int MPI_Type_contiguous(int count, MPI_Datatype of, MPI_Datatype* made) {
+    if (refuses_types.load(coppice::internal::relaxed)) return MPI_ERR_NO_MEM;
+    return PMPI_Type_contiguous(count, of, made);
 }
 int MPI_Win_free(MPI_Win* window) {
     freed_windows.fetch_add(1, coppice::internal::relaxed);
@@ -180,6 +185,18 @@ TEST(mpi_memory, a_rank_without_memory_for_parts_or_their_copies_is_an_error_at_
             return mpi::scatter_v(world(), mine, to, all, root);
         });
     }
+}
+
+TEST(mpi_memory, a_rank_whose_mpi_has_no_memory_for_a_type_is_an_error_at_every_rank) {
+    const std::vector<std::array<int, 3>> mine(2);
+    mpi::parted<std::array<int, 3>> all;
+    std::error_code error;
+    refuses_types.store(world().rank() == 1, coppice::internal::relaxed);
+    mpi::all_gather_v(world(), mine, all, block[error]);
+    EXPECT_EQ(error, std::errc::not_enough_memory) << error.message();
+    refuses_types.store(false, coppice::internal::relaxed);
+    mpi::all_gather_v(world(), mine, all, block);
+    EXPECT_EQ(all.objects.size(), 2 * job_size());
 }
 
 TEST(mpi_memory, a_rank_without_large_blocks_is_an_error_of_sort_at_every_rank) {

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <system_error>
 #include <tuple>
 #include <vector>
@@ -129,6 +130,47 @@ TEST(mpi_messages, a_message_of_no_whole_number_of_objects_is_an_error_of_the_re
     EXPECT_EQ(
         mpi::send_receive(world(), out, {next_rank(), 5}, in, {previous_rank(), 5}, block).count,
         4u);
+}
+
+TEST(mpi_messages, a_message_that_mpi_cannot_count_as_a_type_is_too_large_for_it) {
+    const mpi::address from{previous_rank(), mpi_test::tag_of_large};
+    std::error_code error;
+    mpi::probe<char>(world(), from, block[error]);
+    EXPECT_EQ(error, std::errc::value_too_large) << error.message();
+    std::vector<particle> structs;
+    mpi::receive_all(world(), structs, from, block[error]);
+    EXPECT_EQ(error, std::errc::value_too_large) << error.message();
+    EXPECT_EQ(mpi::probe<std::int32_t>(world(), from, block).count, std::size_t{3} << 28);
+}
+
+TEST(mpi_messages, memory_of_a_false_size_is_too_large_and_not_small) {
+    particle one{};
+    const std::span<const particle> false_size(&one, SIZE_MAX / sizeof(particle) + 2);
+    std::error_code error;
+    mpi::send(world(), false_size, {next_rank(), 5}, block[error]);
+    EXPECT_EQ(error, std::errc::value_too_large) << error.message();
+}
+
+// Messages to this rank itself arrive in order.
+TEST(mpi_messages, an_exchange_whose_send_is_invalid_takes_no_message) {
+    const int self = world().rank();
+    std::array<int, 1> one{1}, two{2}, in{};
+    auto first = mpi::send(world(), one, {self, 6}, coppice::use_future);
+    for (const mpi::address& to :
+         {mpi::address{world().size(), 6}, mpi::address{-100, 6}, mpi::address{self, -2}}) {
+        std::error_code error, expected;
+        mpi::send(world(), one, to, block[expected]);
+        mpi::send_receive(world(), one, to, in, {self, 6}, block[error]);
+        EXPECT_EQ(error, expected) << error.message();
+        EXPECT_EQ(error, to.tag < 0 ? mpi::errc::invalid_tag : mpi::errc::invalid_rank);
+    }
+    auto second = mpi::send(world(), two, {self, 6}, coppice::use_future);
+    mpi::receive(world(), in, {self, 6}, block);
+    EXPECT_EQ(in[0], 1);
+    mpi::receive(world(), in, {self, 6}, block);
+    EXPECT_EQ(in[0], 2);
+    first.get();
+    second.get();
 }
 
 TEST(mpi_messages, beyond_the_edge_of_a_grid_there_is_no_message_and_no_wait) {

@@ -239,6 +239,16 @@ TEST(mpi_collectives, scans_combine_ranks_up_to_this_one_and_rank_0_starts_with_
     mpi::scan(world(), no_numbers, std::span<int>(), mpi::reduction::maximum, block);
 }
 
+TEST(mpi_collectives, all_to_all_exchanges_the_parts_of_one_memory) {
+    std::vector<int> parts(3 * job_size());
+    for (std::size_t n = 0; n != parts.size(); ++n)
+        parts[n] = 1000 * world().rank() + static_cast<int>(n);
+    mpi::all_to_all(world(), parts, parts, block);
+    for (std::size_t n = 0; n != parts.size(); ++n)
+        EXPECT_EQ(parts[n],
+                  1000 * static_cast<int>(n / 3) + 3 * world().rank() + static_cast<int>(n % 3));
+}
+
 // Rank r gives r + 1 particles, apart from rank 1, which gives none.
 std::size_t share_of(int rank) {
     return rank == 1 ? 0 : static_cast<std::size_t>(rank + 1);
@@ -375,6 +385,19 @@ TEST(mpi_collectives, call_runs_any_other_non_blocking_call) {
         },
         block);
     EXPECT_EQ(upto, world().rank() + 1);
+}
+
+TEST(mpi_collectives, a_call_that_starts_no_request_is_an_error_and_one_without_objects_is_none) {
+    std::error_code error;
+    mpi::call(world(), [](MPI_Request*) noexcept { return MPI_SUCCESS; }, block[error]);
+    EXPECT_EQ(error, mpi::errc::invalid_request) << error.message();
+    mpi::call(
+        world(),
+        [over = world().native_handle()](MPI_Request* r) noexcept {
+            return MPI_Ibcast(nullptr, 0, MPI_INT, 0, over, r);
+        },
+        block[error]);
+    EXPECT_FALSE(error) << error.message();
 }
 
 TEST(mpi_communicators, a_split_numbers_its_ranks_and_keeps_its_messages_apart) {

@@ -54,7 +54,12 @@ int MPI_Irecv(void* into, int count, MPI_Datatype type, int from, int tag, MPI_C
 }
 int MPI_Iprobe(int from, int tag, MPI_Comm over, int* found, MPI_Status* status) {
     probes.fetch_add(1, coppice::internal::relaxed);
-    return PMPI_Iprobe(from, tag, over, found, status);
+    const int returned = PMPI_Iprobe(from, tag, over, found, status);
+    if (tag != mpi_test::tag_of_large) return returned;
+    *found = 1;
+    status->MPI_SOURCE = from;
+    status->MPI_TAG = tag;
+    return PMPI_Status_set_elements_x(status, MPI_BYTE, MPI_Count{3} << 30);
 }
 int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
     tests.fetch_add(1, coppice::internal::relaxed);
@@ -206,6 +211,19 @@ TEST(mpi_remote, a_reply_that_has_no_memory_is_an_error_of_the_caller_and_not_of
     mpi::barrier(world(), block);
     const auto v = wait_for(mpi::remote<&repeated>(calls, next_rank(), "text", 70'000));
     EXPECT_EQ(std::get<0>(*v).size(), 70'000u);
+}
+
+TEST(mpi_messages, an_exchange_without_memory_for_its_send_ends_and_takes_no_later_message) {
+    const std::vector<char> large(200'000);
+    std::array<int, 1> out{1}, in{};
+    std::error_code error;
+    refuses_large_sends.store(true, coppice::internal::relaxed);
+    mpi::send_receive(world(), large, {next_rank(), 8}, in, {previous_rank(), 8}, block[error]);
+    EXPECT_EQ(error, mpi::errc::no_resources) << error.message();
+    refuses_large_sends.store(false, coppice::internal::relaxed);
+    mpi::barrier(world(), block);
+    mpi::send_receive(world(), out, {next_rank(), 8}, in, {previous_rank(), 8}, block);
+    EXPECT_EQ(in[0], 1);
 }
 
 TEST(mpi_remote, many_calls_at_once_all_arrive_and_each_gets_its_own_reply) {

@@ -40,6 +40,10 @@ atomic<bool> memory_is_missing_after_duplicating{false};
 atomic<bool> calls_are_forbidden{false};
 atomic<int> forbidden_calls{0};  // that were made nevertheless
 
+// The test of this receive fails, and does not tell whether the receive has ended.
+constexpr int tag_of_broken = 4712;
+atomic<MPI_Request> broken{MPI_REQUEST_NULL};
+
 // Where the last call of MPI_Comm_dup is.
 constexpr int inside = 1, has_returned = 2, is_over = 3;  // the last: or was never made
 atomic<int> duplicating{0};
@@ -75,12 +79,18 @@ int MPI_Irecv(void* into, int count, MPI_Datatype type, int from, int tag, MPI_C
     if (count == 8 && type == MPI_BYTE && from == MPI_ANY_SOURCE && tag == 0)
         of_beats.store(made, relaxed);
     if (fails(made)) return MPI_ERR_OTHER;
-    return PMPI_Irecv(into, count, type, from, tag, over, made);
+    const int returned = PMPI_Irecv(into, count, type, from, tag, over, made);
+    if (tag == tag_of_broken) broken.store(*made, relaxed);
+    return returned;
 }
 int MPI_Test(MPI_Request* request, int* done, MPI_Status* status) {
     see();
     if (fails(request)) {
         *done = 1;
+        return MPI_ERR_OTHER;
+    }
+    if (*request != MPI_REQUEST_NULL && *request == broken.load(relaxed)) {
+        *done = 0;
         return MPI_ERR_OTHER;
     }
     return PMPI_Test(request, done, status);
@@ -272,6 +282,21 @@ TEST(mpi_all_survive, a_beat_that_cannot_be_received_is_a_failure_of_its_sender)
     if (world.rank() == 0) {
         EXPECT_EQ(environment.failed_rank(), world.size() - 1);
     }
+}
+
+// MPI may still write to the receive's memory, so it ends when the environment has failed.
+TEST(mpi_all_survive, a_receive_whose_test_fails_without_an_end_fails_the_environments) {
+    mpi::environment environment(watched());
+    const mpi::communicator& world = environment.world();
+    mpi::barrier(world, block);
+    std::array<int, 1> in{};
+    std::error_code error;
+    if (world.rank() == 0) {
+        mpi::receive(world, in, {0, tag_of_broken}, block[error]);
+        EXPECT_EQ(error, mpi::errc::process_failed) << error.message();
+    }
+    while (error != mpi::errc::process_failed) mpi::barrier(world, block[error]);
+    expect_each_kind_fails(environment, world);
 }
 
 void expect_that_no_watch_begins() {

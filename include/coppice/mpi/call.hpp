@@ -2,6 +2,7 @@
 #pragma once
 
 #include <coppice/mpi/communicator.hpp>
+#include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/initiation.hpp>
 
 #include <mpi.h>
@@ -31,7 +32,10 @@ protected:
 private:
     outcome start(handles& made) noexcept final {
         made.returned = function_(&made.each[0]);
-        return made.returned == MPI_SUCCESS ? outcome::started : outcome::failed;
+        if (made.returned != MPI_SUCCESS) return outcome::failed;
+        if (made.each[0] != MPI_REQUEST_NULL) return outcome::started;
+        fail(errc::invalid_request);
+        return outcome::failed;
     }
     F function_;
 };
@@ -46,8 +50,10 @@ private:
 //   });
 //
 // The request must not be persistent. Nothing cancels it, so its sender has no set_stopped. `over`
-// only names the environment. Errors: those of the call. Lifetime: `f` is kept until the end, and
-// is copied before it is called.
+// only names the environment. Errors: those of the call; invalid_request, if `f` has started none
+// (Open MPI 4.1 and MPICH 4.0 start one also if there is nothing to do). Lifetime: `f` is kept
+// until the end, and is copied before it is called. With a failure timeout, what MPI accesses must
+// not be inside `f`: after the error process_failed, `f` is gone, and MPI may go on.
 template <std::copy_constructible F, class Token = use_await_t>
     requires std::is_nothrow_invocable_r_v<int, F&, MPI_Request*> &&
              std::is_nothrow_copy_constructible_v<F>

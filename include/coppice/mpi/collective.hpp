@@ -3,8 +3,9 @@
 // Every process of the communicator starts the operation, with the same sizes and the same root.
 // MPI cannot cancel it, so no stop ends it, and its sender has no set_stopped: a process that left
 // it out would leave the others waiting. `from` and `into` do not overlap, except where a function
-// says that they may be the same memory. Memory, cost, and errors are those of message.hpp. A size
-// that does not fit stops the process.
+// says that they may be the same memory. Memory, cost, and errors are those of message.hpp; a
+// process that gets not_enough_memory may call again, for which the others wait. A size that does
+// not fit stops the process.
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/mpi/communicator.hpp>
@@ -223,7 +224,7 @@ auto scatter(const communicator& over, From&& from, Into&& into, int root,
 }
 
 // Sends the n-th of equal parts of `from` to process n, and receives its part for this process as
-// the n-th part of `into`.
+// the n-th part of `into`. `from` and `into` may be the same memory at all processes.
 template <readable_memory From, writable_memory Into, class Token = use_await_t>
     requires internal::same_objects<From, Into>
 auto all_to_all(const communicator& over, From&& from, Into&& into, Token&& token = Token()) {

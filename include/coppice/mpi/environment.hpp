@@ -55,11 +55,13 @@ public:
     explicit environment(const environment_options& options)
         : engine_(options.failure_timeout), world_(engine_, MPI_COMM_WORLD, false) {}
     // Ends receives and probes with operation_canceled, waits for all other operations, which is
-    // for other processes too, and ends MPI. Communicators must be gone, and what has one, such as
-    // a window; otherwise a message ends the process, unless another process has failed. So it does
-    // in a child of fork(), which leaves by exec or _exit instead. Blocks: until every process has
-    // come as far, or one has failed. A process that cannot go on calls abort() instead.
-    ~environment() = default;
+    // for other processes too, and ends MPI. Completions on its thread may start operations
+    // meanwhile: those that cannot be canceled are waited for likewise. Communicators must be gone,
+    // except world(), and what has one, such as a window; otherwise a message ends the process,
+    // unless another process has failed. So it does in a child of fork(), which leaves by exec or
+    // _exit instead. Blocks: until every process has come as far, or one has failed. A process that
+    // cannot go on calls abort() instead.
+    ~environment() { engine_.end(); }
 
     // Returns the communicator of all processes of the job.
     const communicator& world() const noexcept { return world_; }
@@ -76,7 +78,10 @@ public:
     // without a failure timeout. Threads: any.
     int failed_rank() const noexcept { return engine_.failed_rank(); }
     // Ends all processes of the job at once, this one with `status`. If mpiexec was told to let
-    // others live, Open MPI ends only this one. Never returns. Threads: any.
+    // others live, Open MPI ends only this one. If MPI lets only the environment's thread call it,
+    // that thread ends the job; if it has not come to that after one second, because it waits for
+    // another process or runs the program's code, this process ends by std::abort(), and mpiexec
+    // ends the others. Never returns. Threads: any.
     [[noreturn]] void abort(int status) noexcept;
 
 private:

@@ -17,7 +17,7 @@ enum class errc {
     invalid_root,      // no such rank to collect at or to distribute from
     invalid_communicator,
     invalid_buffer,
-    invalid_request,  // what a function given to call() has returned is not a request
+    invalid_request,  // a function given to call() has started no request
     invalid_argument,
     no_resources,  // the implementation is out of memory, or of another resource
     internal,      // an error inside the implementation, for example a connection that has broken

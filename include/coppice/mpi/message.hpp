@@ -1,10 +1,21 @@
 // send, receive, send_receive, probe: messages between two processes.
 #pragma once
 // Every operation takes a completion token last, as those of io do. It allocates nothing, beyond
-// what the token and MPI allocate; its memory must stay until it has completed. Errors are those of
-// mpi_category(), and value_too_large for more than 2^31 - 1 numbers or bytes. A message to or from
-// the rank MPI_PROC_NULL is none: a send completes at once, and so do receive and send_receive,
-// with a count of 0, that rank, and any_tag. So the edge of a grid needs no case of its own.
+// what the token and MPI allocate; its memory must stay until it has completed. A message to or
+// from the rank MPI_PROC_NULL is none: a send completes at once, and so do receive and
+// send_receive, with a count of 0, that rank, and any_tag. So the edge of a grid needs no case of
+// its own.
+//
+// Errors: those of mpi_category(), also if the environment has failed, and
+//   value_too_large     for more than 2^31 - 1 numbers, or bytes of other types. Nothing has
+//                       started.
+//   not_enough_memory   the environment has no memory for one more operation, or for the copies
+//                       that a failure timeout needs. Nothing has started: the process may call
+//                       again, for which the others wait.
+//   operation_canceled  of receive, receive_all, and probe: by a stop, by a deadline, or by the end
+//                       of the environment
+// Without a failure timeout, MPI may still access the memory after an error in which MPI itself has
+// failed (internal, other).
 
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/element.hpp>
@@ -45,10 +56,10 @@ auto receive(const communicator& over, Range&& objects, address from, Token&& to
 }
 
 // Receives a message of any size, and makes `objects` as long as it is. Stops as receive().
-// Errors: not_enough_memory; partial_object, if the message is no whole number of objects. The
-// message has not been taken then, and a receive of another type gets it. Cost: the vector's
-// memory. It is found by looking for it in every turn, which costs more than a receive of a known
-// size.
+// Errors: not_enough_memory; partial_object, if the message is no whole number of objects;
+// value_too_large, if it has more than 2^31 - 1 numbers, or bytes of other types. The message has
+// not been taken then, and a receive of another type gets it. Cost: the vector's memory. It is
+// found by looking for it in every turn, which costs more than a receive of a known size.
 template <transferable T, class Token = use_await_t>
 auto receive_all(const communicator& over, std::vector<T>& objects, address from,
                  Token&& token = Token()) {
@@ -64,7 +75,7 @@ auto receive_all(const communicator& over, std::vector<T>& objects, address from
 
 // Waits for a message, and tells where it is from and how many objects of type T it has. Does not
 // take it: of two receivers that were told of it, one takes it. A stop or a deadline ends it.
-// Errors: partial_object; the message stays, as with receive_all().
+// Errors: partial_object and value_too_large; the message stays, as with receive_all().
 template <transferable T, class Token = use_await_t>
 auto probe(const communicator& over, address from, Token&& token = Token()) {
     internal::call_arguments a(over, internal::kind::probe);
@@ -76,8 +87,9 @@ auto probe(const communicator& over, address from, Token&& token = Token()) {
 
 // Sends to one process, and receives from one, which may be another. Two processes that send large
 // messages to each other at once must not wait for their sends first: this does both. Completes
-// when both have ended. No stop ends it, and its sender has no set_stopped. Errors: also those of
-// receive(). If `to` is not valid, a message that has come may be lost.
+// when both have ended. No stop ends it, and its sender has no set_stopped. Errors: those of
+// send() and receive(). If the rank or the tag of either message is invalid, nothing has started.
+// The memory of the two does not overlap.
 template <readable_memory Out, writable_memory In, class Token = use_await_t>
 auto send_receive(const communicator& over, Out&& objects, address to, In&& into, address from,
                   Token&& token = Token()) {

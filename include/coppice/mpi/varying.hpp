@@ -7,7 +7,8 @@
 // gets more than 2^31 - 1, all processes get that error, and no objects have moved. std::bad_alloc
 // from the call itself: there is no memory for the sizes, which are two numbers for each process,
 // unless `into` has been used before. The process has not started then, and may call again, for
-// which the others wait.
+// which the others wait. The same holds for the error not_enough_memory without a failure timeout,
+// if the environment has no memory for one more operation; with one, the environment fails then.
 //
 // As those of collective.hpp, operations here are of all processes, and no stop ends them.
 // Partitions live until the operation has completed. `from` and `into` do not overlap, and no

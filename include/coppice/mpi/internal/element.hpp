@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <ranges>
 #include <span>
 #include <type_traits>
@@ -69,7 +70,10 @@ memory memory_of(std::span<T> objects) noexcept {
     using object = std::remove_const_t<T>;
     constexpr element type = element_of<object>();
     constexpr std::size_t unit = type == element::bytes ? sizeof(object) : 1;
-    return {const_cast<object*>(objects.data()), objects.size() * unit, type, unit};
+    constexpr std::size_t objects_max = std::numeric_limits<std::size_t>::max() / unit;
+    const std::size_t count = objects.size();  // of a span that is no memory, it may be anything
+    return {const_cast<object*>(objects.data()), (count < objects_max ? count : objects_max) * unit,
+            type, unit};
 }
 
 // Gives a vector the size of what is received; false: no memory.

@@ -22,6 +22,7 @@
 
 #include <coppice/base/clock.hpp>
 #include <coppice/base/internal/atomic.hpp>
+#include <coppice/base/internal/in_flight.hpp>
 #include <coppice/base/lifetime.hpp>
 #include <coppice/io/internal/mailbox.hpp>
 #include <coppice/mpi/internal/failure_watch.hpp>
@@ -56,11 +57,13 @@ public:
     // Starts the owner, and MPI. Blocks: until MPI is initialized. Errors: std::system_error if MPI
     // cannot be initialized, has ended or was given up after a failure, or is used by a program in
     // a way that leaves no place for the owner; if the watch cannot begin at a process, at all. MPI
-    // is then as it was before, or has ended if this has started it. A failure timeout of zero: no
-    // watch.
+    // is then as it was before, or has ended if this has started it. std::bad_alloc: nothing has
+    // started. A failure timeout of zero: no watch.
     explicit engine(duration failure_timeout);
-    // Ends what can be canceled, waits for the rest, and ends MPI, unless a process has failed.
-    ~engine();
+    ~engine() { end(); }
+    // Ends what can be canceled, waits for the rest, and ends MPI, unless a process has failed. A
+    // second call does nothing.
+    void end() noexcept;
 
     // Returns true on the owner.
     bool is_current() const noexcept;
@@ -126,9 +129,12 @@ public:
     lent_memory& lent() noexcept { return *lent_; }
     // Make sure that two handles can be added; false: no memory.
     bool reserve() noexcept {
-        const std::size_t wanted = slots_.size() + polled_.size() + 2;
+        const std::size_t wanted = slots_.size() + polled_.size() + kept_ + 2;
         return wanted <= polled_.capacity() || grow(wanted);
     }
+    // Keep what reserve() has found for the further steps of a request, and stop keeping it.
+    void keep_room() noexcept { kept_ += 2; }
+    void give_room_back() noexcept { kept_ -= 2; }
     // Adds a handle of the request that has not completed.
     void add(request& owner, int which, MPI_Request handle) noexcept;
     // Tries the request's start again in every turn.
@@ -218,7 +224,7 @@ private:
     std::size_t test_some(ended_requests& ended) noexcept;
     std::size_t test_each(ended_requests& ended) noexcept;
     bool look() noexcept;
-    bool note(std::size_t at, const MPI_Status& status, int error, ended_requests& ended) noexcept;
+    void note(std::size_t at, const MPI_Status& status, int error, ended_requests& ended) noexcept;
     void compact() noexcept;
     void expire() noexcept;
     bool grow(std::size_t wanted) noexcept;
@@ -234,6 +240,7 @@ private:
     io::internal::mailbox<operation> mail_;
     // Counts the rings of posts that found the owner asleep. Written by them, read by the owner.
     atomic<std::uint32_t> bell_{0};
+    in_flight calls_;  // posts, which may still ring
     // Used by the owner only.
     operation* taken_ = nullptr;    // posted, taken, and not yet run
     operation* running_ = nullptr;  // taken, and running
@@ -242,6 +249,7 @@ private:
     std::vector<int> indices_;
     std::vector<MPI_Status> statuses_;
     std::vector<request*> polled_;
+    std::size_t kept_ = 0;  // handles of further steps, which have room
     time_point earliest_ = time_point::max();
     int idle_turns_ = 0;                 // of this span
     std::int64_t span_began_ = 0;        // in nanoseconds, as the three below
@@ -265,6 +273,7 @@ private:
     int level_ = 0;
     start_step failed_step_ = start_step::none;
     std::error_code failure_;  // of that step
+    bool has_ended_ = false;   // written by end()
     bool is_ours_ = false;     // we initialized MPI, so we end it
     bool recovers_ = false;    // by MPI's fault tolerance
     block_latch ready_;

@@ -110,7 +110,7 @@ private:
     int start_collective(MPI_Request& made) noexcept;
     bool lend_memory() noexcept;
     void return_results() noexcept;
-    bool see(const MPI_Status& status) noexcept;
+    void see(const MPI_Status& status) noexcept;
     bool receives() const noexcept {
         return call_.what < kind::barrier && call_.what != kind::send;
     }

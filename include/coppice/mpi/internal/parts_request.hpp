@@ -47,6 +47,9 @@ public:
           call_(a),
           step_(a.learned == nullptr ? step::move : step::tell) {
         hold_others(a.holds_others);
+        if (step_ == step::move) return;
+        have_steps();
+        hold_others(true);  // for the sizes
     }
 
 protected:

@@ -56,17 +56,23 @@ protected:
     // Keeps what the status of the first handle says.
     virtual void keep(const MPI_Status&) noexcept {}
     // Called when all handles have completed without an error. Returns true if the request has
-    // another step, which start() makes.
+    // another step, which start() makes. A request that overrides this calls have_steps().
     virtual bool continues() noexcept { return false; }
     // Called on the owner as the last access; may destroy the request.
     virtual void completed() noexcept = 0;
     void fail(std::error_code error) noexcept { error_ = error; }
+    // Fails with the error that MPI has returned, and revokes the communicator if that says that a
+    // process has failed.
+    void fail_by(int returned) noexcept;
     engine& owner() const noexcept { return *engine_; }
     bool uses_copies() const noexcept { return engine_->is_watched(); }
     // Says whether other processes wait for what the request does next, and cannot be told that it
     // fails. Then it takes spare memory. If there is none, the environment fails everywhere, unless
     // it does not watch for failures.
     void hold_others(bool does) noexcept { holds_others_ = does; }
+    // Makes the engine keep room for further steps, so that none fails for want of it. Called by
+    // the constructor.
+    void have_steps() noexcept { has_steps_ = true; }
     // Returns memory that is given back with the request; nullptr, with an error, if there is none.
     void* lend(std::size_t size) noexcept;
     // Makes `m` a copy, if the engine watches for failures. Returns false, with an error, if there
@@ -87,8 +93,7 @@ private:
     void track(handles& made) noexcept;
     bool is_over() const noexcept { return waiting_ == 0 && !is_polled_; }
     void note(int which, const MPI_Status& status, int returned) noexcept;
-    bool goes_on(int returned, MPI_Request& handle) noexcept;
-    void fail_by(int returned) noexcept;
+    bool stays(int returned, int done, MPI_Request& handle) noexcept;
     void end_canceled() noexcept;
     void end_without_memory() noexcept;
     void ended() noexcept;
@@ -114,6 +119,7 @@ private:
     bool interrupted_ = false;   // told to end
     bool is_canceled_ = false;
     bool holds_others_ = false;
+    bool has_steps_ = false;  // further ones, for which the engine keeps room
 };
 
 }  // namespace coppice::mpi::internal
