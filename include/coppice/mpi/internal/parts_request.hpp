@@ -41,10 +41,7 @@ public:
     using value_type = void;
     static constexpr const char* name = "collective of parts";
     static constexpr bool can_cancel = false;
-    explicit parts_request(const parts_arguments& a) noexcept
-        : request(*a.owner, can_cancel),
-          call_(a),
-          step_(a.learned == nullptr ? step::move : step::tell) {}
+    explicit parts_request(const parts_arguments& a) noexcept;
 
 protected:
     ~parts_request();
