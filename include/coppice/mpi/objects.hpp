@@ -13,6 +13,7 @@
 // errc::failed_elsewhere. No object of the program has changed then. It consists of several
 // collective calls, so no other collective operation of the communicator may start before it has
 // completed. std::bad_alloc from the call itself: the process has not started, and may call again.
+// So an object that a collective changes is of a type whose move assignment does not throw.
 
 #include <coppice/exec/write_env.hpp>
 #include <coppice/mpi/collective.hpp>
@@ -29,6 +30,7 @@
 #include <optional>
 #include <span>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -59,6 +61,13 @@ task<envelope> run_receive_object(const communicator& over, T& object, address f
     object = unpack<T>(message);
     e.count = 1;
     co_return e;
+}
+
+template <class T>
+constexpr void check_assignment() noexcept {
+    static_assert(std::is_nothrow_move_assignable_v<T>,
+                  "mpi: a collective changes the object once all processes have succeeded, so the "
+                  "move assignment of T must be noexcept");
 }
 
 // What the root tells before an object.
@@ -186,6 +195,7 @@ task<envelope> receive_object(const communicator& over, T& object, address from)
 // `object` outlives the operation. No stop ends it.
 template <serializable T>
 auto broadcast_object(const communicator& over, T& object, int root) {
+    internal::check_assignment<T>();
     return execution::unstoppable(internal::run_broadcast_object<T>(over, object, root));
 }
 
@@ -209,6 +219,7 @@ auto all_gather_objects(const communicator& over, const T& mine, std::vector<T>&
 // and `mine` outlive the operation. No stop ends it.
 template <serializable T>
 auto scatter_objects(const communicator& over, const std::vector<T>& objects, T& mine, int root) {
+    internal::check_assignment<T>();
     return execution::unstoppable(internal::run_scatter_objects<T>(
         over, objects, mine, root, internal::room_for_parts(over.size()).parts,
         internal::room_for_parts(1)));
