@@ -69,6 +69,17 @@ int objects_of(const memory& m) noexcept {
 
 }  // namespace
 
+parts_request::parts_request(const parts_arguments& a) noexcept
+    : request(*a.owner, a.over, can_cancel),
+      call_(a),
+      step_(a.learned == nullptr ? step::move : step::tell) {
+    ignore_unused();
+    hold_others(a.holds_others);
+    if (step_ == step::move) return;
+    have_steps();
+    hold_others(true);  // for the sizes
+}
+
 parts_request::~parts_request() {
     if (type_is_made_ && !owner().has_failed()) ::MPI_Type_free(&type_);
 }
@@ -113,9 +124,10 @@ request::outcome parts_request::start(handles& made) noexcept {
     return made.returned == MPI_SUCCESS ? outcome::started : outcome::failed;
 }
 
-// What MPI does not use at this process is not copied: the program may use it meanwhile.
+// What MPI does not use at this process may be of any size, and the program may use it meanwhile.
+// So it is neither counted nor copied.
 void parts_request::ignore_unused() noexcept {
-    if (!uses_copies() || call_.rank == call_.root) return;
+    if (call_.rank == call_.root) return;
     if (call_.what == parts_kind::gather) call_.into.count = 0;
     if (call_.what == parts_kind::scatter) call_.from.count = 0;
 }
@@ -165,7 +177,6 @@ bool parts_request::lend_numbers() noexcept {
 
 // Makes what MPI accesses when the parts move.
 bool parts_request::lend_parts() noexcept {
-    ignore_unused();
     results_ = call_.into.data;
     return lend_copy(call_.from) && lend_copy(call_.into) &&
            lend_arrays(call_.from_parts, from_parts_) && lend_arrays(call_.into_parts, into_parts_);

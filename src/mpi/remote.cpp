@@ -3,15 +3,14 @@
 
 #include <coppice/base/internal/check.hpp>
 #include <coppice/exec/spawn.hpp>
-#include <coppice/exec/starts_on.hpp>
 #include <coppice/exec/sync_wait.hpp>
+#include <coppice/exec/write_env.hpp>
 #include <coppice/mpi/call.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/error.hpp>
 #include <coppice/mpi/internal/share.hpp>
 #include <coppice/mpi/message.hpp>
 #include <coppice/mpi/remote.hpp>
-#include <coppice/pool/default_pool.hpp>
 #include <coppice/token/block.hpp>
 #include <coppice/token/use_await.hpp>
 
@@ -116,12 +115,6 @@ bytes reply_to(std::span<const std::byte> request,
     } catch (...) {
         return reply_of(std::current_exception());
     }
-}
-
-// Returns true if a shorter reply may be sent.
-bool is_of_size(std::error_code error) noexcept {
-    return error == std::errc::not_enough_memory || error == std::errc::value_too_large ||
-           error == errc::no_resources;
 }
 
 // Receives what is thrown away. Nothing reads it.
@@ -269,7 +262,9 @@ void remote_service::leave_call(int number, const reply_place& place, bool was_s
     reply_place& listed = calls_[static_cast<std::size_t>(number)];
     if (listed != place) return;  // the reply has come
     listed = nullptr;
-    if (!was_sent) free_numbers_.push_back(number);
+    if (was_sent) return;
+    free_numbers_.push_back(number);
+    note_end_of_call();
 }
 
 // A call may end inside send(), and takes the lock then.
@@ -370,21 +365,19 @@ task<> remote_service::take_request(envelope e, bytes message) {
     }
     if (error) throw std::system_error(error, "mpi::remote");
     const address caller{e.source, reply_tag(number_of_call(e.tag))};
-    const reply_of_code instead(begin_handling(caller, std::move(message)));
-    if (instead.value != 0) co_await send_code(own_, instead, caller);
+    if (begin_handling(caller, std::move(message))) co_return;
+    const reply_of_code instead(std::make_error_code(std::errc::not_enough_memory));
+    co_await send_code(own_, instead, caller);
 }
 
-// Returns why there is no worker for the request, if there is none.
-std::error_code remote_service::begin_handling(address caller, bytes message) noexcept {
+// Returns false if there is no memory for the task.
+bool remote_service::begin_handling(address caller, bytes message) noexcept {
     try {
-        execution::spawn(execution::starts_on(default_pool().get_scheduler(),
-                                              handle(caller, std::move(message))),
-                         handlers_.get_token(), end_service(own_));
-        return {};
-    } catch (const std::system_error& e) {
-        return e.code();
-    } catch (const std::exception&) {
-        return std::make_error_code(std::errc::not_enough_memory);
+        execution::spawn(handle(caller, std::move(message)), handlers_.get_token(),
+                         end_service(own_));
+        return true;
+    } catch (const std::bad_alloc&) {
+        return false;
     }
 }
 
@@ -418,17 +411,21 @@ task<> remote_service::take_reply(envelope e, reply_place place) {
     place->has_come.send(error);
 }
 
-// The caller waits for a reply. If there is no memory for the right one, or it is too long for MPI,
-// it gets that error instead. If there is none for that either, the service ends.
+// Goes on to a worker, and to the environment's thread again, since its environment names no
+// scheduler. The caller waits for a reply. If the right one cannot be sent, because there is no
+// memory or it is too long for MPI, the caller gets that error instead. If that cannot be sent
+// either, the service ends.
 task<> remote_service::handle(address caller, bytes message) {
     std::error_code error;
     try {
-        const bytes answer = reply_to(message, table_);
+        const std::exception_ptr no_worker =
+            co_await execution::unstoppable(on_default_pool([]() noexcept {}));
+        const bytes answer = no_worker ? reply_of(no_worker) : reply_to(message, table_);
         co_await send(own_, answer, caller, use_await[error]);
     } catch (const std::bad_alloc&) {
         error = std::make_error_code(std::errc::not_enough_memory);
     }
-    if (!is_of_size(error)) co_return;
+    if (!error || error == errc::process_failed) co_return;
     const reply_of_code instead(error);
     co_await send_code(own_, instead, caller);
 }

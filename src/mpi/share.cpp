@@ -6,6 +6,16 @@
 
 namespace coppice::mpi::internal {
 
+std::exception_ptr pool_has_ended() noexcept {
+    try {
+        throw std::system_error(
+            std::make_error_code(std::errc::operation_canceled),
+            "mpi: the default pool has ended, so this process cannot do its share");
+    } catch (...) {
+        return std::current_exception();
+    }
+}
+
 void throw_if_failed(const std::exception_ptr& own, bool is_bad) {
     if (own) std::rethrow_exception(own);
     if (is_bad) throw std::system_error(make_error_code(errc::failed_elsewhere), "mpi");

@@ -2,7 +2,9 @@
 #include <coppice/mpi/internal/work_service.hpp>
 
 #include <coppice/base/internal/check.hpp>
+#include <coppice/exec/connect.hpp>
 #include <coppice/exec/just.hpp>
+#include <coppice/exec/let.hpp>
 #include <coppice/exec/read_env.hpp>
 #include <coppice/exec/sync_wait.hpp>
 #include <coppice/exec/then.hpp>
@@ -36,10 +38,60 @@ std::size_t most_bytes_of(std::size_t item_size) noexcept {
     return std::max<std::size_t>(items_max / item_size, 1) * item_size;
 }
 
+// Of the probe of wait_here(). No message has it.
+constexpr int pause_tag = 2;
+
 bytes empty_with_room(std::size_t size) {
     bytes made;
     made.reserve(size);
     return made;
+}
+
+constexpr auto never = execution::prop(execution::get_deadline, execution::instant::never());
+
+// Return senders of a message, and of the reply to it. The other processes wait for this one, so
+// they take spare memory. The reply may have items, so neither a stop nor a deadline ends the wait
+// for it.
+template <class Range>
+auto tell(const communicator& over, const Range& objects, int rank) noexcept {
+    call_arguments a(over, kind::send);
+    a.from = memory_of(span_of(objects));
+    a.to_rank = rank;
+    a.to_tag = request_of_work_tag;
+    a.holds_others = true;
+    return initiate<named_request<kind::send>>(a, use_await);
+}
+auto get_reply(const communicator& over, bytes& into, int rank) noexcept {
+    call_arguments a(over, kind::receive);
+    a.into = memory_of(span_of(into));
+    a.source = {rank, reply_of_work_tag};
+    a.holds_others = true;
+    return execution::unstoppable(initiate<named_request<kind::receive>>(a, use_await)) |
+           execution::write_env(never);
+}
+
+// Returns a sender that completes after the time. The environment's thread looks for a message
+// that never comes, and ends that at its deadline.
+auto wait_here(const communicator& over, std::chrono::nanoseconds span) noexcept {
+    const execution::instant end = execution::monotonic_now() + span;
+    return execution::unstoppable(probe<std::byte>(over, {over.rank(), pause_tag})) |
+           execution::write_env(execution::prop(execution::get_deadline, end)) |
+           execution::then([](const envelope&) noexcept {}) |
+           execution::upon_error([](const auto&) noexcept {}) |
+           execution::upon_stopped([]() noexcept {});
+}
+
+// Returns a sender that completes after the time. If the default pool has ended, or cannot be made,
+// its timer is not there.
+auto pause(const communicator& over, std::chrono::nanoseconds span) noexcept {
+    const communicator* const known = &over;
+    return execution::just() | execution::let_value([span] {
+               return execution::unstoppable(default_pool().get_scheduler().schedule_after(span) |
+                                             execution::write_env(never));
+           }) |
+           execution::let_error(
+               [known, span](const auto&) noexcept { return wait_here(*known, span); }) |
+           execution::let_stopped([known, span]() noexcept { return wait_here(*known, span); });
 }
 
 }  // namespace
@@ -59,6 +111,7 @@ work_service::work_service(const communicator& over, std::size_t item_size)
 // After the barrier no process asks: each has its replies, and has heard of every end. It fails if
 // a process has failed.
 work_service::~work_service() {
+    drop_wave();
     std::error_code error;
     barrier(own_, block[error]);
     listeners_.request_stop();
@@ -138,7 +191,7 @@ std::size_t work_service::give() noexcept {
 // Allocates nothing: what was added since the process had no items has left room.
 void work_service::accept(std::span<const std::byte> items) noexcept {
     if (items.empty()) {
-        ++refusals_;
+        if (++refusals_ == own_.size() - 1) refusals_ = 0;
         return;
     }
     refusals_ = 0;
@@ -172,41 +225,29 @@ int work_service::draw_victim() noexcept {
     return drawn < own_.rank() ? drawn : drawn + 1;
 }
 
-// The reply may have items, so neither a stop nor a deadline ends the wait for it.
-task<> work_service::ask(int victim) {
-    const std::array<message, 1> request{message{what::ask, run_}};
-    co_await send(own_, request, {victim, request_of_work_tag});
-    const envelope e =
-        co_await (receive(own_, got_, {victim, reply_of_work_tag}) | execution::unstoppable() |
-                  execution::write_env(
-                      execution::prop(execution::get_deadline, execution::instant::never())));
-    accept(std::span<const std::byte>(got_).first(e.count));
-}
-
-task<> work_service::tell_all() {
-    has_told_ = true;
-    is_ending_.store(true, relaxed);  // read by the worker, which does not run
-    const std::array<message, 1> end{message{what::end, run_}};
-    for (int rank = 0; rank != own_.size(); ++rank)
-        if (rank != own_.rank()) co_await send(own_, end, {rank, request_of_work_tag});
-}
-
-// If the pool has ended, it does not pause.
-task<> work_service::pause() {
+std::chrono::nanoseconds work_service::next_pause() noexcept {
     pause_ = std::clamp(2 * pause_, pause_min, pause_max);
-    co_await execution::unstoppable(
-        default_pool().get_scheduler().schedule_after(std::chrono::nanoseconds(pause_)) |
-        execution::upon_stopped([]() noexcept {}));
+    return std::chrono::nanoseconds(pause_);
+}
+
+void work_service::use(work& w) noexcept {
+    const std::scoped_lock lock(mutex_);
+    COPPICE_CHECK(
+        !is_running_ || has_failed(),
+        "mpi::work_sharing: run() while a run of this object is on, or after one that has "
+        "failed with an error of MPI: await each run before the next");
+    work_ = &w;
 }
 
 void work_service::begin() noexcept {
+    drop_wave();
     const std::scoped_lock lock(mutex_);
     ++run_;
     is_running_ = true;
     is_ending_.store(ends_heard_[run_ % 2] != 0, relaxed);
     counts_ = {};
     received_before_ = -1;
-    wave_is_on_ = is_over_ = has_told_ = false;
+    is_over_ = has_told_ = false;
     refusals_ = 0;
     pause_ = 0;
 }
@@ -222,26 +263,42 @@ void work_service::advance_wave() {
         wave_has_ended_ = false;
         contributed_ = {sent_, received_, should_end() ? 1 : 0};
     }
-    all_reduce(own_, contributed_, sums_, reduction::sum, [this](std::error_code e) noexcept {
-        const std::scoped_lock lock(mutex_);
-        wave_error_ = e;
-        wave_has_ended_ = true;
+    wave_.construct_with([this]() noexcept {
+        return execution::connect(
+            take_part<kind::all_reduce>(own_, contributed_, sums_, reduction::sum),
+            wave_receiver(*this));
     });
+    execution::start(wave_.get());
+}
+
+// Called by the operation of the wave, which the run may then destroy.
+void work_service::end_wave(std::error_code error) noexcept {
+    const std::scoped_lock lock(mutex_);
+    wave_error_ = error;
+    wave_has_ended_ = true;
+}
+
+void work_service::drop_wave() noexcept {
+    if (std::exchange(wave_is_on_, false)) wave_.destroy();
 }
 
 void work_service::judge_wave() {
-    wave_is_on_ = false;
+    drop_wave();
     if (wave_error_) throw std::system_error(wave_error_, "mpi::work_sharing");
     const auto [sent, received, ends] = sums_;
     is_over_ = ends != 0 || sent == received_before_;
     received_before_ = received;
 }
 
-task<> work_service::run(work& w) {
+task<> work_service::make_run() {
+    return run(run_to_end());
+}
+
+task<> work_service::run(task<> to_end) {
     std::exception_ptr failure;
     has_agreed_ = false;
     try {
-        co_await run_to_end(w);
+        co_await std::move(to_end);
         co_return;
     } catch (...) {
         failure = std::current_exception();
@@ -249,7 +306,7 @@ task<> work_service::run(work& w) {
     // Otherwise the others would wait for this process.
     if (!has_agreed_)
         static_cast<void>(communicator_access::owner(own_).report_failure(own_.native_handle()));
-    while (has_open_wave()) co_await pause();  // it would write here
+    while (has_open_wave()) co_await pause(own_, next_pause());  // it would write here
     std::rethrow_exception(failure);
 }
 
@@ -258,7 +315,9 @@ bool work_service::has_open_wave() const noexcept {
     return wave_is_on_ && !wave_has_ended_;
 }
 
-task<> work_service::run_to_end(work& w) {
+// One frame, which make_run() has allocated. A task that the run made would need memory while the
+// others wait.
+task<> work_service::run_to_end() {
     const inplace_stop_token stop = co_await execution::read_env(get_stop_token);
     begin();
     std::exception_ptr failure;
@@ -266,31 +325,36 @@ task<> work_service::run_to_end(work& w) {
     bool has_looked = false;  // the worker may have items of an earlier run
     while (!is_over_) {
         if (!should_end() && (!has_looked || has_items())) {
-            work* const working = &w;
             failure = co_await execution::unstoppable(
-                on_default_pool([working, stop] { working->off(stop); }));
+                on_default_pool([working = work_, stop] { working->off(stop); }));
             has_looked = true;
         }
         if (!has_told_ && (failure || stop.stop_requested())) {
             is_stopped = !failure;
-            co_await tell_all();
+            has_told_ = true;
+            is_ending_.store(true, relaxed);  // read by the worker, which does not run
+            const std::array<message, 1> end{message{what::end, run_}};
+            for (int rank = 0; rank != own_.size(); ++rank)
+                if (rank != own_.rank()) co_await tell(own_, end, rank);
         }
         advance_wave();
         if (is_over_ || has_items()) continue;
-        if (is_shared_ && !should_end()) co_await ask(draw_victim());
-        if (!has_items() && (!is_shared_ || should_end() || refusals_ % (own_.size() - 1) == 0))
-            co_await pause();
+        if (is_shared_ && !should_end()) {
+            const int victim = draw_victim();
+            const std::array<message, 1> question{message{what::ask, run_}};
+            co_await tell(own_, question, victim);
+            const envelope e = co_await get_reply(own_, got_, victim);
+            accept(std::span<const std::byte>(got_).first(e.count));
+        }
+        if (!has_items() && (!is_shared_ || should_end() || refusals_ == 0))
+            co_await pause(own_, next_pause());
     }
-    co_await finish(std::move(failure), is_stopped);
-}
-
-// Leaves nothing of the run on its way.
-task<> work_service::finish(std::exception_ptr failure, bool is_stopped) {
+    // Nothing of the run is on its way after this.
     std::array<std::int64_t, 3> ends{failure ? 1 : 0, is_stopped ? 1 : 0, has_told_ ? 1 : 0};
-    co_await all_reduce(own_, ends, ends, reduction::sum);
+    co_await take_part<kind::all_reduce>(own_, ends, ends, reduction::sum);
     while (!has_heard(ends[2] - (has_told_ ? 1 : 0))) {
         if (has_failed()) throw std::system_error(errc::process_failed, "mpi::work_sharing");
-        co_await pause();
+        co_await pause(own_, next_pause());
     }
     has_agreed_ = true;
     throw_if_failed(failure, ends[0] != 0);

@@ -101,7 +101,7 @@ inline constexpr excuse excuses[] = {
     {"run_scatter_objects", "as run_bulk"},
     {"run_reduce_object", "as run_bulk"},
     {"run_work", "of mpi::work_sharing: mpi/work_sharing_test.cpp"},
-    {"work_service::run", "as run_work"},
+    {"work_service::make_run", "as run_work"},
     {"work_sharing::run", "as run_work"},
     {"stream::handshake", "of the optional component tls: tls/stop_test.cpp"},
     {"stream::handshake_on", "as stream::handshake, and tls/stream_test.cpp"},

@@ -139,6 +139,18 @@ TEST(mpi_memory, a_rank_without_memory_is_an_error_of_collectives_of_objects_at_
     EXPECT_EQ(all, std::vector<std::string>(job_size(), long_text));
 }
 
+TEST(mpi_memory, a_rank_without_memory_ends_a_run_of_work_sharing_at_every_rank) {
+    mpi::work_sharing<int> work(world());
+    for (int round = 0; round != 2; ++round) {
+        if (world().rank() == 0) work.add(3);
+        fails_alike_without_memory([&work] {
+            return work.run([](int depth, mpi::work_found<int>& found) {
+                for (int i = 0; depth != 0 && i != 3; ++i) found.add(depth - 1);
+            });
+        });
+    }
+}
+
 // Runs make(size) at all ranks: each time the next large block of memory is missing at rank 1. The
 // sizes grow, since the environment keeps the blocks that it has had.
 template <class Make>

@@ -225,6 +225,30 @@ TEST(mpi_collectives, more_than_mpi_counts_is_an_error_at_every_rank) {
     ::munmap(memory, all);
 }
 
+TEST(mpi_collectives, memory_that_only_the_root_uses_may_be_of_any_size_elsewhere) {
+    const std::size_t size = std::size_t{INT_MAX} + 1;
+    void* const memory = ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(memory, MAP_FAILED);
+    const bool is_root = world().rank() == 0;
+    const mpi::partition parts(std::vector<std::size_t>(job_size(), 1));
+    std::vector<char> all(job_size(), 'x'), mine(1);
+    const std::span<char> large(static_cast<char*>(memory), size);
+    const std::span<char> whole = is_root ? std::span<char>(all) : large;
+    std::error_code error;
+    mpi::scatter_v(world(), whole, parts, mine, 0, block[error]);
+    EXPECT_FALSE(error) << error.message();
+    EXPECT_EQ(mine[0], 'x');
+    mine[0] = 'y';
+    mpi::gather_v(world(), mine, whole, parts, 0, block[error]);
+    EXPECT_FALSE(error) << error.message();
+    if (is_root) EXPECT_EQ(all, std::vector<char>(job_size(), 'y'));
+    mpi::parted<char> learned;
+    mpi::scatter_v(world(), whole, parts, learned, 0, block[error]);
+    EXPECT_FALSE(error) << error.message();
+    EXPECT_EQ(learned.objects, mine);
+    ::munmap(memory, size);
+}
+
 TEST(mpi_collectives, scans_combine_ranks_up_to_this_one_and_rank_0_starts_with_the_identity) {
     const int rank = world().rank();
     std::array<int, 2> mine{1, rank}, upto{}, before{-1, -1};

@@ -28,6 +28,9 @@
 namespace {
 
 coppice::internal::atomic<bool> refuses_large_sends{false};
+coppice::internal::atomic<int> error_of_large_sends{MPI_ERR_NO_MEM};
+coppice::internal::atomic<int> refused_sends{0};
+coppice::internal::atomic<int> barriers{0};          // that this process has entered
 coppice::internal::atomic<int> failing_receives{0};  // of one byte or more, with an odd tag
 coppice::internal::atomic<int> probes{0};
 coppice::internal::atomic<int> tests{0};  // one in a turn of the environment that waits
@@ -40,8 +43,10 @@ extern "C" {
 // message or for the receive of a reply, and the others count.
 int MPI_Isend(const void* from, int count, MPI_Datatype type, int to, int tag, MPI_Comm over,
               MPI_Request* made) {
-    if (count > 100'000 && refuses_large_sends.load(coppice::internal::relaxed))
-        return MPI_ERR_NO_MEM;
+    if (count > 100'000 && refuses_large_sends.load(coppice::internal::relaxed)) {
+        refused_sends.fetch_add(1, coppice::internal::relaxed);
+        return error_of_large_sends.load(coppice::internal::relaxed);
+    }
     return PMPI_Isend(from, count, type, to, tag, over, made);
 }
 int MPI_Irecv(void* into, int count, MPI_Datatype type, int from, int tag, MPI_Comm over,
@@ -51,6 +56,10 @@ int MPI_Irecv(void* into, int count, MPI_Datatype type, int from, int tag, MPI_C
         return MPI_ERR_NO_MEM;
     }
     return PMPI_Irecv(into, count, type, from, tag, over, made);
+}
+int MPI_Ibarrier(MPI_Comm over, MPI_Request* made) {
+    barriers.fetch_add(1, coppice::internal::relaxed);
+    return PMPI_Ibarrier(over, made);
 }
 int MPI_Iprobe(int from, int tag, MPI_Comm over, int* found, MPI_Status* status) {
     probes.fetch_add(1, coppice::internal::relaxed);
@@ -224,6 +233,69 @@ TEST(mpi_messages, an_exchange_without_memory_for_its_send_ends_and_takes_no_lat
     mpi::barrier(world(), block);
     mpi::send_receive(world(), out, {next_rank(), 8}, in, {previous_rank(), 8}, block);
     EXPECT_EQ(in[0], 1);
+}
+
+TEST(mpi_remote, a_reply_that_mpi_cannot_send_for_another_reason_is_that_error_of_the_caller) {
+    functions calls(world());
+    error_of_large_sends.store(MPI_ERR_INTERN, coppice::internal::relaxed);
+    refuses_large_sends.store(true, coppice::internal::relaxed);
+    mpi::barrier(world(), block);
+    EXPECT_EQ(error_of(mpi::remote<&repeated>(calls, next_rank(), "text", 70'000)),
+              mpi::errc::internal);
+    mpi::barrier(world(), block);
+    refuses_large_sends.store(false, coppice::internal::relaxed);
+    error_of_large_sends.store(MPI_ERR_NO_MEM, coppice::internal::relaxed);
+}
+
+void calls_in_vain();
+using vain_functions = mpi::remote_functions<&repeated, &calls_in_vain>;
+vain_functions* functions_of_test = nullptr;
+coppice::internal::atomic<int> barriers_of_test{-1};  // that were entered before the test ends
+
+// Makes a call whose request cannot be sent. The call keeps its number while its scheduler does not
+// run: until this process has entered the barrier of ~remote_functions, and many turns more.
+void calls_in_vain() {
+    const auto relaxed = coppice::internal::relaxed;
+    ex::run_loop loop;
+    ex::counting_scope scope;
+    const int refused = refused_sends.load(relaxed);
+    ex::spawn(mpi::remote<&repeated>(*functions_of_test, 0, std::string(200'000, 'x'), 1) |
+                  ex::write_env(ex::prop(ex::get_scheduler, loop.get_scheduler())) |
+                  ex::then([](const std::vector<int>&) { ADD_FAILURE() << "no error"; }) |
+                  ex::upon_error([&loop](const std::exception_ptr&) noexcept { loop.finish(); }) |
+                  ex::upon_stopped([]() noexcept {}),
+              scope.get_token());
+    while (refused_sends.load(relaxed) == refused) std::this_thread::yield();
+    released.store(1, relaxed);
+    while (barriers_of_test.load(relaxed) < 0 ||
+           barriers.load(relaxed) == barriers_of_test.load(relaxed))
+        std::this_thread::yield();
+    const int turns = probes.load(relaxed);  // the listener makes one in each
+    while (probes.load(relaxed) < turns + 200) std::this_thread::yield();
+    loop.run();
+    wait_for(scope.join());
+}
+
+TEST(mpi_remote, the_end_does_not_wait_for_the_reply_to_a_call_that_fails_meanwhile) {
+    const auto relaxed = coppice::internal::relaxed;
+    released.store(0, relaxed);
+    refuses_large_sends.store(world().rank() == 1, relaxed);
+    {
+        vain_functions calls(world());
+        functions_of_test = &calls;
+        std::array<int, 1> word{};
+        mpi::barrier(world(), block);
+        if (world().rank() == 0) {
+            wait_for(ex::when_any(
+                mpi::remote<&calls_in_vain>(calls, 1) | ex::then([] {}),
+                mpi::receive(world(), word, {1, 31}) | ex::then([](const mpi::envelope&) {})));
+        } else if (world().rank() == 1) {
+            while (released.load(relaxed) == 0) std::this_thread::yield();
+            mpi::send(world(), word, {0, 31}, block);
+            barriers_of_test.store(barriers.load(relaxed), relaxed);
+        }
+    }
+    refuses_large_sends.store(false, relaxed);
 }
 
 TEST(mpi_remote, many_calls_at_once_all_arrive_and_each_gets_its_own_reply) {

@@ -10,10 +10,10 @@
 // task, and the memory of the message.
 //
 // A collective that fails at one process fails at all: there with its error, and elsewhere with
-// errc::failed_elsewhere. No object of the program has changed then. Only if the move assignment of
-// the program's object throws, its process fails alone. A collective consists of several collective
-// calls, so no other collective operation of the communicator may start before it has completed.
-// std::bad_alloc from the call itself: the process has not started, and may call again.
+// errc::failed_elsewhere. No object of the program has changed then, so an object that a collective
+// changes is of a type whose move assignment does not throw. A collective consists of several
+// collective calls, so no other collective operation of the communicator may start before it has
+// completed. std::bad_alloc from the call itself: the process has not started, and may call again.
 
 #include <coppice/exec/write_env.hpp>
 #include <coppice/mpi/collective.hpp>
@@ -64,6 +64,13 @@ task<envelope> run_receive_object(const communicator& over, T& object, address f
     object = unpack<T>(message);
     e.count = 1;
     co_return e;
+}
+
+template <class T>
+constexpr void check_assignment() noexcept {
+    static_assert(std::is_nothrow_move_assignable_v<T>,
+                  "mpi: a collective changes the object once all processes have succeeded, so the "
+                  "move assignment of T must be noexcept");
 }
 
 // What the root tells before an object.
@@ -237,6 +244,7 @@ task<envelope> receive_object(const communicator& over, T& object, address from)
 // `object` outlives the operation. No stop ends it.
 template <serializable T>
 auto broadcast_object(const communicator& over, T& object, int root) {
+    internal::check_assignment<T>();
     return execution::unstoppable(internal::run_broadcast_object<T>(over, object, root));
 }
 
@@ -260,6 +268,7 @@ auto all_gather_objects(const communicator& over, const T& mine, std::vector<T>&
 // and `mine` outlive the operation. No stop ends it.
 template <serializable T>
 auto scatter_objects(const communicator& over, const std::vector<T>& objects, T& mine, int root) {
+    internal::check_assignment<T>();
     return execution::unstoppable(internal::run_scatter_objects<T>(
         over, objects, mine, root, internal::room_for_parts(over.size()).parts,
         internal::room_for_parts(1)));
@@ -280,6 +289,7 @@ auto scatter_objects(const communicator& over, const std::vector<T>& objects, T&
 // messages. Lifetime: `object` outlives the operation. No stop ends it.
 template <serializable T, combines_objects<T> Combine>
 auto reduce_object(const communicator& over, T& object, Combine combine, int root) {
+    internal::check_assignment<T>();
     return execution::unstoppable(internal::run_reduce_object<T, Combine>(
         over, object, std::move(combine), internal::object_tree(over, root)));
 }
@@ -288,6 +298,7 @@ auto reduce_object(const communicator& over, T& object, Combine combine, int roo
 // the same tree, by as many calls again.
 template <serializable T, combines_objects<T> Combine>
 auto all_reduce_object(const communicator& over, T& object, Combine combine) {
+    internal::check_assignment<T>();
     return execution::unstoppable(internal::run_reduce_object<T, Combine>(
         over, object, std::move(combine), internal::object_tree(over)));
 }

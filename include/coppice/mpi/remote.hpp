@@ -162,9 +162,12 @@ private:
 // mpi, with a code that is not 0; with not_enough_memory, if it has thrown std::bad_alloc, or the
 // other process has no memory for the arguments or the result; with value_too_large, if the
 // arguments or the result have more than 2^31 - 1 bytes; with invalid_rank, also for any_source and
-// MPI_PROC_NULL; with no_resources, for more than 16383 calls at once. remote_error for any other
-// exception of the function. Cost: allocations on both sides; a message each way, which a process
-// that has long been idle finds up to 1 ms late. How many calls wait makes none of them slower.
+// MPI_PROC_NULL; with no_resources, for more than 16383 calls at once, where a call that was
+// stopped counts until its late reply has come; with operation_canceled, if the default pool of the
+// other process has ended; with the error of MPI, if that cannot send the result. remote_error for
+// any other exception of the function. Cost: allocations on both sides; a message each way, which a
+// process that has long been idle finds up to 1 ms late. How many calls wait makes none of them
+// slower.
 template <auto F, auto... Fs, class... Args>
     requires(internal::index_of<F, Fs...>() < sizeof...(Fs))
 auto remote(remote_functions<Fs...>& calls, int rank, const Args&... args) {

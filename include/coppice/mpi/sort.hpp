@@ -171,12 +171,13 @@ task<> run_sort(const communicator& over, std::vector<T>& objects, Less less) {
 // it, and no other collective operation of the communicator may start before it has completed.
 // Errors: if `less` throws at a process, that exception there, and errc::failed_elsewhere at the
 // others, also for std::bad_alloc; not_enough_memory at all, if one has no memory for what it gets;
-// value_too_large, if a process would get more than 2^31 - 1 objects. The objects of all processes
-// together are then what they were, in any order, at any process. std::bad_alloc from the call
-// itself: nothing has started, and the process may call again, for which the others wait. Cost: O(n
-// log n) for n objects of a process, and memory for n more. Between p processes also a pass over
-// the objects for each doubling of p, 2048 samples of each process at all, but at most 32 MiB if
-// that is at least 64 of each, nine small collective calls, and a large one.
+// value_too_large at all, if a process would get more than 2^31 - 1 objects. If one of several
+// processes has more, value_too_large there, and errc::failed_elsewhere at the others. The objects
+// of all processes together are then what they were, in any order, at any process. std::bad_alloc
+// from the call itself: nothing has started, and the process may call again, for which the others
+// wait. Cost: O(n log n) for n objects of a process, and memory for n more. Between p processes
+// also a pass over the objects for each doubling of p, 2048 samples of each process at all, but at
+// most 32 MiB if that is at least 64 of each, nine small collective calls, and a large one.
 template <transferable T, std::copy_constructible Less = std::less<T>>
     requires std::predicate<Less&, const T&, const T&>
 auto sort(const communicator& over, std::vector<T>& objects, Less less = Less()) {

@@ -103,9 +103,10 @@ private:
 };
 
 template <class T, class F>
-task<> run_work(work_service& service, std::vector<T>& mine, F f) {
+task<> run_work(work_service& service, std::vector<T>& mine, task<> running, F f) {
     worked_off<T, F> work(service, mine, f);
-    co_await service.run(work);
+    service.use(work);
+    co_await std::move(running);
 }
 
 }  // namespace internal
@@ -137,8 +138,13 @@ public:
     // are stopped. An exception of one ends it likewise: with that exception there, and with
     // errc::failed_elsewhere at the others. Items for which `f` has not been called are left, each
     // at one process, for the next run or for take_all(); what a call that throws has added is too.
+    // A process whose default pool has ended fails with operation_canceled, and all end the run.
     // Other errors are those of mpi_category(), after which it can only be destroyed. A deadline
-    // (get_deadline) ends no run: execution::timeout, which requests a stop, does.
+    // (get_deadline) ends no run: execution::timeout, which requests a stop, does. std::bad_alloc
+    // from the call itself: the process has not started, and may call again, for which the others
+    // wait. After that only `f` and the items that it adds need memory. The end of a run comes
+    // before the next one begins: a second run of the same object at the same time, also from `f`,
+    // stops the process.
     //
     // Cost for an item: a push and a pop of a vector, and reads of two flags; no call of MPI, and a
     // lock only when others have taken what was offered. A process without work asks others with
@@ -147,7 +153,7 @@ public:
     template <std::move_constructible F>
         requires std::invocable<F&, const T&, work_found<T>&>
     task<> run(F f) {
-        return internal::run_work<T, F>(service_, mine_, static_cast<F&&>(f));
+        return internal::run_work<T, F>(service_, mine_, service_.make_run(), static_cast<F&&>(f));
     }
 
     // Returns how many items are here. Threads: any, while no run is on.

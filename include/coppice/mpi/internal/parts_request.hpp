@@ -42,15 +42,7 @@ public:
     using value_type = void;
     static constexpr const char* name = "collective of parts";
     static constexpr bool can_cancel = false;
-    explicit parts_request(const parts_arguments& a) noexcept
-        : request(*a.owner, a.over, can_cancel),
-          call_(a),
-          step_(a.learned == nullptr ? step::move : step::tell) {
-        hold_others(a.holds_others);
-        if (step_ == step::move) return;
-        have_steps();
-        hold_others(true);  // for the sizes
-    }
+    explicit parts_request(const parts_arguments& a) noexcept;
 
 protected:
     ~parts_request();

@@ -52,7 +52,7 @@ private:
     task<> serve();
     bool begin_request(envelope e) noexcept;
     task<> take_request(envelope e, bytes message);
-    std::error_code begin_handling(address caller, bytes message) noexcept;
+    bool begin_handling(address caller, bytes message) noexcept;
     bool begin_reply(envelope e, const reply_place& place) noexcept;
     task<> take_reply(envelope e, reply_place place);
     task<> handle(address caller, bytes message);

@@ -6,13 +6,14 @@
 #include <coppice/base/lifetime.hpp>
 #include <coppice/exec/just.hpp>
 #include <coppice/exec/let.hpp>
-#include <coppice/exec/scheduler.hpp>
 #include <coppice/exec/then.hpp>
 #include <coppice/mpi/collective.hpp>
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/namespaces.hpp>
 #include <coppice/pool/default_pool.hpp>
 #include <coppice/task/task.hpp>
+#include <coppice/token/completion.hpp>
+#include <coppice/token/transform.hpp>
 
 #include <array>
 #include <cstddef>
@@ -23,12 +24,46 @@
 
 namespace coppice::mpi::internal {
 
+// An initiation that completes on a worker of the pool. Once the pool was told to end, it fails
+// with operation_canceled, where schedule() would go on with the thread that starts it.
+class start_on_worker : work_item {
+public:
+    static constexpr const char* name = "work on the default pool";
+    using never_stops = void;
+
+    explicit start_on_worker(thread_pool& pool) noexcept : work_item(&arrive), pool_(&pool) {}
+    start_on_worker(const start_on_worker& other) noexcept : start_on_worker(*other.pool_) {}
+    void operator()(completion<> done) noexcept {
+        done_ = done;
+        if (pool_->try_submit(*this)) return;  // *this may be gone
+        std::move(done)(std::make_error_code(std::errc::operation_canceled));
+    }
+
+private:
+    static void arrive(work_item* item) noexcept {
+        completion<> done = static_cast<start_on_worker*>(item)->done_;
+        std::move(done)(no_error);
+    }
+    thread_pool* pool_;
+    completion<> done_;
+};
+
+// Returns the exception of a process whose default pool has ended: operation_canceled.
+std::exception_ptr pool_has_ended() noexcept;
+
+struct failure_of_pool {
+    std::exception_ptr operator()(std::exception_ptr e) const noexcept { return e; }
+    std::exception_ptr operator()(std::error_code) const noexcept { return pool_has_ended(); }
+};
+
 // Returns a sender that calls f() on a worker of the default pool, and sends its exception, or a
-// null one. Throws nothing: an exception of the pool's start is sent likewise.
+// null one. If there is no worker, f() is not called. Throws nothing: an exception of the pool's
+// start is sent likewise, and that of a pool that has ended, on the thread that has started it.
 template <class F>
 auto on_default_pool(F f) noexcept(std::is_nothrow_move_constructible_v<F>) {
     return execution::just() | execution::let_value([] {
-               return execution::schedule(default_pool().get_scheduler());
+               return completion_token_transform<void(std::error_code)>(
+                   use_await, start_on_worker(default_pool()));
            }) |
            execution::then([f = std::move(f)]() mutable noexcept -> std::exception_ptr {
                try {
@@ -38,12 +73,7 @@ auto on_default_pool(F f) noexcept(std::is_nothrow_move_constructible_v<F>) {
                    return std::current_exception();
                }
            }) |
-           execution::upon_error([](std::exception_ptr e) noexcept { return e; }) |
-           execution::upon_stopped([]() noexcept {
-               return std::make_exception_ptr(std::system_error(
-                   std::make_error_code(std::errc::operation_canceled),
-                   "mpi: the default pool has ended, so this process cannot do its share"));
-           });
+           execution::upon_error(failure_of_pool());
 }
 
 // Throws `own` if it is not null, and the error failed_elsewhere if only `is_bad` says that a

@@ -15,22 +15,31 @@
 // A process whose function has thrown, or that was stopped, tells all others at once, and all end
 // the run with the next wave. A last all_reduce says how many have told, so that each waits for
 // what is still on its way, and the next run begins with nothing in flight.
+//
+// A run allocates nothing after its start: a process without memory could not tell the others, and
+// they would wait. Its frames are made by the call, the operation of a wave is a member, and each
+// process has memory for the largest message.
 
 #include <coppice/base/internal/atomic.hpp>
 #include <coppice/base/lifetime.hpp>
+#include <coppice/exec/connect.hpp>
 #include <coppice/exec/scope.hpp>
+#include <coppice/exec/sender.hpp>
 #include <coppice/mpi/communicator.hpp>
 #include <coppice/mpi/internal/bytes.hpp>
 #include <coppice/mpi/internal/service.hpp>
+#include <coppice/mpi/internal/share.hpp>
 #include <coppice/task/task.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <span>
 #include <system_error>
+#include <utility>
 
 namespace coppice::mpi {
 
@@ -60,9 +69,13 @@ public:
     work_service(const communicator& over, std::size_t item_size);
     ~work_service();
 
-    // Runs `w` whenever there are items here, until all processes have none. Collective. Errors and
-    // stops: those of work_sharing::run().
-    task<> run(work& w);
+    // Returns a task that runs what use() was given whenever there are items here, until all
+    // processes have none. Collective. Errors and stops: those of work_sharing::run();
+    // std::bad_alloc from the call.
+    task<> make_run();
+    // Says what the next run calls. Called before it starts, and after the run before it has ended:
+    // otherwise a message ends the process. Lifetime: until the run has ended.
+    void use(work& w) noexcept;
 
     // Adds an item for the run that is on, or for the next. Threads: any.
     void add(std::span<const std::byte> item);
@@ -107,18 +120,34 @@ private:
         std::uint32_t run;
     };
     using wave_numbers = std::array<std::int64_t, 3>;  // sent, received, whether the run ends
+    class wave_receiver {
+    public:
+        using receiver_concept = execution::receiver_tag;
+        explicit wave_receiver(work_service& s) noexcept : service_(&s) {}
+        void set_value() && noexcept { service_->end_wave({}); }
+        void set_error(std::error_code e) && noexcept { service_->end_wave(e); }
+
+    private:
+        work_service* service_;
+    };
+    using wave_operation =
+        execution::connect_result_t<decltype(take_part<kind::all_reduce>(
+                                        std::declval<const communicator&>(),
+                                        std::declval<wave_numbers&>(),
+                                        std::declval<wave_numbers&>(), reduction::sum)),
+                                    wave_receiver>;
 
     task<> listen(task<> serving);
     task<> serve();
-    task<> ask(int victim);
-    task<> tell_all();
-    task<> pause();
-    task<> run_to_end(work& w);
+    task<> run(task<> to_end);
+    task<> run_to_end();
     bool has_open_wave() const noexcept;
-    task<> finish(std::exception_ptr failure, bool is_stopped);
     void begin() noexcept;
     void advance_wave();
+    void end_wave(std::error_code error) noexcept;
+    void drop_wave() noexcept;
     void judge_wave();
+    std::chrono::nanoseconds next_pause() noexcept;
     bool has_items() const noexcept { return offered() != 0 && !should_end(); }
     std::size_t give() noexcept;
     void accept(std::span<const std::byte> items) noexcept;
@@ -167,6 +196,8 @@ private:
     atomic<bool> is_lost_{false};           // the listener has failed
 
     // Used by the run only.
+    work* work_ = nullptr;
+    manual_lifetime<wave_operation> wave_;  // while wave_is_on_
     wave_numbers contributed_{};
     wave_numbers sums_{};
     std::int64_t received_before_ = -1;  // by all, in the wave before; negative: there was none
@@ -174,7 +205,7 @@ private:
     bool is_over_ = false;
     bool has_told_ = false;
     bool has_agreed_ = false;  // with the others about the end
-    int refusals_ = 0;         // one after the other
+    int refusals_ = 0;         // one after the other, since the last pause
     std::int64_t pause_ = 0;   // nanoseconds
     // `worked` is written by the worker, `taken` by the run, and `given` under the mutex.
     work_counts counts_{};
