@@ -1,6 +1,7 @@
 // Communicators, and the end of a job.
 #include <coppice/mpi/communicator.hpp>
 
+#include <coppice/base/lifetime.hpp>
 #include <coppice/mpi/environment.hpp>
 #include <coppice/mpi/error.hpp>
 
@@ -9,7 +10,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <new>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -114,7 +114,7 @@ struct abort_call : internal::operation {
 // MPI_Abort does not return. The owner may wait for another process, and not come to the call.
 void environment::abort(int status) noexcept {
     if (allows_calls_of_any_thread() || engine_.is_current()) ::MPI_Abort(MPI_COMM_WORLD, status);
-    abort_call* const call = new (std::nothrow) abort_call(status);
+    abort_call* const call = try_new<abort_call>(status);
     if (call == nullptr) std::abort();
     engine_.post(*call);
     std::this_thread::sleep_for(std::chrono::seconds(1));
