@@ -7,8 +7,8 @@
 // compute is a pause.
 //
 // That thread rests as the real one does (mpi/internal/engine.hpp). It looks for messages all the
-// time for 0.1 ms after the last one, and then with pauses of an eighth of the time since, up to 1
-// ms.
+// time for 0.5 ms after the last one, and then with pauses of an eighth of the time since, up to
+// 1 ms.
 //
 // A program of a node is a task. All run on the thread that calls run().
 
@@ -195,7 +195,7 @@ private:
     }
     // Returns when the thread looks, at `ready` or later.
     static double looks_at(const node& n, double ready) {
-        double waited = 100'000;
+        double waited = 500'000;
         if (ready <= n.active_at + waited) return ready;
         while (n.active_at + waited < ready) {
             const double doze = std::min(waited / 8, 1'000'000.0);

@@ -17,6 +17,8 @@
 #include <system_error>
 #include <utility>
 
+#include <sys/prctl.h>
+
 namespace coppice::mpi::internal {
 
 namespace {
@@ -191,6 +193,8 @@ void engine::error_handlers::restore() noexcept {
 
 void engine::serve() noexcept {
     engine_here = this;
+    // A pause is often shorter than the 50 us by which the kernel may otherwise lengthen it.
+    ::prctl(PR_SET_TIMERSLACK, 1'000UL, 0UL, 0UL, 0UL);
     const bool works = initialize();
     const bool is_ours = is_ours_;
     error_handlers handlers = handlers_;
@@ -232,7 +236,9 @@ void engine::rest() noexcept {
     const bool has_slept = doze_ != 0;
     idle_turns_ += 1 + static_cast<int>(polled_.size() / 8);
     if (idle_turns_ < (has_slept ? 1 : turns_of_span)) {
-        spin_hint();
+        // The answer to a small message comes within a few turns. A message of more cache lines is
+        // written faster if the owner looks less often.
+        if (idle_turns_ > turns_without_pause) spin_hint();
         return;
     }
     idle_turns_ = 0;
@@ -240,14 +246,17 @@ void engine::rest() noexcept {
     if (idle_since_ == 0 || moves_data(now - span_began_, has_slept)) {
         idle_since_ = now;
         doze_ = 0;
+        is_crowded_ = false;
     }
-    if (now - idle_since_ < spin_time) {
+    const bool spins = now - idle_since_ < (is_crowded_ ? spin_time_crowded : spin_time);
+    if (spins) {
         ::sched_yield();  // another process of the job may share the core
     } else {
         doze_ = std::min((now - idle_since_) / doze_part, doze_max);
         sleep_until(std::min(now + doze_, count_of(earliest_)));
     }
     span_began_ = count_of(monotonic_clock().now());
+    if (spins && span_began_ - now > yield_alone) is_crowded_ = true;
 }
 
 // MPI moves a large message piece by piece, and only while it is called. It does not tell of that,

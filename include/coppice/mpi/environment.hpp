@@ -21,7 +21,7 @@ struct environment_options {
 //
 // Operations complete on the environment's thread. Code that continues there should be short, since
 // no other operation completes meanwhile: a task of a pool or a loop goes back to that by itself.
-// The thread spins while operations wait, until MPI has moved nothing for 0.1 ms. Then it sleeps
+// The thread spins while operations wait, until MPI has moved nothing for 0.5 ms. Then it sleeps
 // for up to 1 ms between looks, and without a limit if none waits.
 //
 // With a failure timeout, each process sends a small message to the next one four times in that

@@ -13,8 +13,11 @@
 //   sleep    without anything outstanding, sleeps until a post
 //
 // MPI has nothing to sleep on, so a message for a process that dozes waits for at most doze_max,
-// and for at most an eighth of the time that the process has waited for it. Otherwise the pauses
-// would add up in the trees of collectives over a slow network (docs/many-nodes.md).
+// and for at most an eighth of the time that the process has waited for it, beside what the kernel
+// needs to wake a thread. Otherwise the pauses would add up in the trees of collectives over a slow
+// network (docs/many-nodes.md). MPI may copy a message in one call at one process, and the other
+// one sees nothing until then. So the owner spins for longer than a copy of a few MiB takes, unless
+// other threads want its processor: then it spins only for spin_time_crowded.
 //
 // If another process fails, the owner ends all requests with an error, and does not call MPI again.
 // What was started stays as it is, in memory that is never freed (lent_memory.hpp). If the owner is
@@ -144,7 +147,7 @@ public:
     // Makes the requests that have started listen for a stop, in a later turn. Most have ended by
     // then: to register with a token and to deregister takes longer than a turn.
     void listen_soon() noexcept {
-        if (turns_to_listen_ == 0) turns_to_listen_ = turns_of_span / 2;
+        if (turns_to_listen_ == 0) turns_to_listen_ = turns_unheard;
     }
     void cancel(const request& owner, int which) noexcept;
     // While there are windows, the owner lets MPI serve other processes that access them.
@@ -202,11 +205,15 @@ private:
         check_level,
         begin_watch
     };
-    static constexpr std::int64_t spin_time = 100'000;  // in nanoseconds, as the one below
+    static constexpr std::int64_t spin_time = 500'000;  // in nanoseconds, as the three below
+    static constexpr std::int64_t spin_time_crowded = 100'000;
+    static constexpr std::int64_t yield_alone = 1'000;  // a yield to no other thread takes less
     static constexpr std::int64_t doze_max = 1'000'000;
     static constexpr int doze_part = 8;       // of the time since something has ended
-    static constexpr int turns_of_span = 16;  // that spin without a look at the clock
-    static constexpr int starts_max = 64;     // that complete in place, in one turn
+    static constexpr int turns_of_span = 32;  // that spin without a look at the clock
+    static constexpr int turns_without_pause = 4;
+    static constexpr int turns_unheard = 8;  // before requests listen for a stop
+    static constexpr int starts_max = 64;    // that complete in place, in one turn
 
     // A child of fork() has no owner: a call would wait forever.
     void check_process() const noexcept;
@@ -258,6 +265,7 @@ private:
     std::int64_t doze_ = 0;              // the last one; 0: none since something has ended
     int starts_left_ = starts_max;
     bool tests_starts_ = true;
+    bool is_crowded_ = false;  // other threads have run in a yield of this wait
     int turns_to_listen_ = 0;  // 0: all requests listen
     error_handlers handlers_;
     int windows_ = 0;
