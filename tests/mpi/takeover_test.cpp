@@ -172,10 +172,10 @@ int MPI_Finalize() {
 
 namespace {
 
-// Under a sanitizer a process may be busy for longer.
+// A process of a busy machine may be silent for long.
 mpi::environment_options watched() {
     mpi::environment_options options;
-    options.failure_timeout = std::chrono::milliseconds(coppice::test::sanitized ? 2000 : 600);
+    options.failure_timeout = std::chrono::seconds(2);
     return options;
 }
 
@@ -273,10 +273,10 @@ TEST(mpi_all_survive, nothing_calls_mpi_after_a_takeover_also_if_the_held_call_r
 TEST(mpi_all_survive, a_beat_that_cannot_be_received_is_a_failure_of_its_sender) {
     mpi::environment environment(watched());
     const mpi::communicator& world = environment.world();
-    mpi::barrier(world, block);
+    std::error_code error;
+    mpi::barrier(world, block[error]);  // rank 0 may fail before the others have returned
     if (world.rank() == 0) beats_fail.store(true, relaxed);
     // The first error may be one of MPI's own, if another rank has ended before.
-    std::error_code error;
     while (error != mpi::errc::process_failed) mpi::barrier(world, block[error]);
     expect_each_kind_fails(environment, world);
     if (world.rank() == 0) {
