@@ -25,6 +25,7 @@ struct address {
     int rank;     // from 0 to the communicator's size - 1, or any_source
     int tag = 0;  // from 0, or any_tag
 };
+// For receives and probes.
 inline constexpr int any_source = MPI_ANY_SOURCE;
 inline constexpr int any_tag = MPI_ANY_TAG;
 // The color of split() for a process that is to be in none of the new communicators.
