@@ -130,7 +130,7 @@ void request::fail_by(int returned) noexcept {
     // A collective that sends to a process that has died may fail without the right error.
     const bool is_vague = error_ == errc::other || error_ == errc::internal;
     if (is_vague && has_failed_processes(over_)) fail(errc::process_failed);
-    if (is_vague || error_ == errc::process_failed) engine_->revoke(over_);
+    if (error_ == errc::process_failed || (is_vague && is_collective())) engine_->revoke(over_);
 }
 
 // Returns true if MPI's test has failed, but the call has not ended, so that MPI may still access

@@ -69,6 +69,12 @@ void expect_recovers(const mpi::communicator& world, int dead = 1) {
     expect_works(world.shrink(), world.size() - dead);
 }
 
+// Waits for all processes. It may fail already: the victim dies as soon as it has left.
+void meet(const mpi::communicator& world) {
+    std::error_code error;
+    mpi::barrier(world, block[error]);
+}
+
 class mpi_recovery : public testing::TestWithParam<std::tuple<named_operation, death>> {};
 
 TEST_P(mpi_recovery, survivors_go_on_after_an_operation_in_which_a_process_has_died) {
@@ -77,7 +83,7 @@ TEST_P(mpi_recovery, survivors_go_on_after_an_operation_in_which_a_process_has_d
     ASSERT_TRUE(environment.can_recover());
     const mpi::communicator& world = environment.world();
     steps s(world, how);
-    mpi::barrier(world, block);
+    meet(world);
     const std::error_code error = error_of([&] { operation.run(world, s); });
     EXPECT_EQ(error, mpi::errc::process_failed) << error.message();
     world.revoke();  // an operation on another communicator has found the failure
@@ -106,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(each, mpi_recovery,
 TEST(mpi_recovery_of_chains, a_death_ends_also_what_waits_for_a_survivor) {
     mpi::environment environment;
     const mpi::communicator& world = environment.world();
-    mpi::barrier(world, block);
+    meet(world);
     if (world.rank() == world.size() - 1) die();
     std::array<int, 1> in{};
     std::error_code error;
@@ -119,7 +125,7 @@ TEST(mpi_recovery_of_chains, a_death_ends_receives_and_probes_of_any_source) {
     mpi::environment environment;
     const mpi::communicator& world = environment.world();
     const mpi::communicator other = world.duplicate();
-    mpi::barrier(world, block);
+    meet(world);
     if (world.rank() == world.size() - 1) die();
     std::array<int, 1> in{};
     std::vector<int> any;
@@ -136,7 +142,7 @@ TEST(mpi_recovery_of_chains, a_death_ends_receives_and_probes_of_any_source) {
 TEST(mpi_recovery_of_chains, a_death_ends_a_call_that_receives_from_any_source) {
     mpi::environment environment;
     const mpi::communicator& world = environment.world();
-    mpi::barrier(world, block);
+    meet(world);
     if (world.rank() == world.size() - 1) die();
     static int in = 0;
     const MPI_Comm over = world.native_handle();
@@ -158,7 +164,7 @@ TEST(mpi_recovery_of_chains, the_death_of_a_process_outside_disturbs_no_communic
     const mpi::communicator& world = environment.world();
     const int victim = world.size() - 1;
     const mpi::communicator part = world.split(world.rank() == victim ? 1 : 0);
-    mpi::barrier(world, block);
+    meet(world);
     if (world.rank() == victim) die();
     std::error_code error;
     while (!error) mpi::barrier(world, block[error]);
@@ -172,7 +178,7 @@ TEST(mpi_recovery_of_chains, the_death_of_a_process_stops_the_tokens_of_the_othe
     const mpi::communicator& world = environment.world();
     {
         mpi::stop_source stop(world);
-        mpi::barrier(world, block);
+        meet(world);
         if (world.rank() == world.size() - 1) die();
         const auto never = sync_wait(
             coppice::default_pool().get_scheduler().schedule_after(std::chrono::hours(1)) |
@@ -186,7 +192,7 @@ TEST(mpi_recovery_of_chains, the_death_of_a_process_stops_the_tokens_of_the_othe
 TEST(mpi_recovery_of_chains, a_communicator_that_is_made_while_a_process_dies_is_an_error_at_all) {
     mpi::environment environment;
     const mpi::communicator& world = environment.world();
-    mpi::barrier(world, block);
+    meet(world);
     if (world.rank() == world.size() - 1) die();
     EXPECT_EQ(error_of([&] { (void)world.duplicate(); }), mpi::errc::process_failed);
     EXPECT_EQ(error_of([&] { (void)world.split(0); }), mpi::errc::process_failed);
@@ -199,7 +205,7 @@ TEST(mpi_last_survives, processes_die_one_after_the_other) {
     const mpi::communicator& world = environment.world();
     mpi::communicator living = world.duplicate();
     for (int size = living.size(); size != 1; --size) {
-        mpi::barrier(living, block);
+        meet(living);
         if (living.rank() == size - 1) die();
         std::error_code error;
         mpi::barrier(living, block[error]);
@@ -213,7 +219,7 @@ TEST(mpi_last_survives, processes_die_one_after_the_other) {
 TEST(mpi_last_survives, all_others_die_while_they_shrink) {
     mpi::environment environment;
     const mpi::communicator& world = environment.world();
-    mpi::barrier(world, block);
+    meet(world);
     if (world.rank() != 0) {
         steps s(world, death::at_any_moment);
         std::thread([rank = world.rank()] {
@@ -254,7 +260,7 @@ TEST(mpi_all_survive, revoke_ends_what_is_pending_at_all) {
     const mpi::communicator& world = environment.world();
     const int next = (world.rank() + 1) % world.size();
     std::vector<int> large(1 << 20), in(1);
-    mpi::barrier(world, block);
+    meet(world);
     std::array<std::error_code, 4> errors;
     std::error_code of_send;  // there may be none: MPI throws away what is not received
     using coppice::use_await;

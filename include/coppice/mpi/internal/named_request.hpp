@@ -106,6 +106,7 @@ protected:
 private:
     outcome start(handles& made) noexcept final;
     void keep(const MPI_Status& status) noexcept final;
+    bool is_collective() const noexcept final { return call_.what >= kind::barrier; }
     int start_message(handles& made) noexcept;
     int start_collective(MPI_Request& made) noexcept;
     bool lend_memory() noexcept;

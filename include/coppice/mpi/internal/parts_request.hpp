@@ -58,6 +58,7 @@ private:
     outcome start(handles& made) noexcept final;
     void keep(const MPI_Status&) noexcept final;
     bool continues() noexcept final;
+    bool is_collective() const noexcept final { return true; }
     int tell(MPI_Request& made) noexcept;
     int make_room() noexcept;
     int move(MPI_Request& made) noexcept;

@@ -58,6 +58,8 @@ protected:
     // Called when all handles have completed without an error. Returns true if the request has
     // another step, which start() makes. A request that overrides this calls have_steps().
     virtual bool continues() noexcept { return false; }
+    // Returns true if other processes may wait for this one after it has failed.
+    virtual bool is_collective() const noexcept { return false; }
     // Called on the owner as the last access; may destroy the request.
     virtual void completed() noexcept = 0;
     void fail(std::error_code error) noexcept { error_ = error; }
