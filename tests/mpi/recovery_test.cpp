@@ -298,7 +298,7 @@ TEST(mpi_all_survive, revoke_ends_what_is_pending_at_all) {
     expect_recovers(world, 0);
 }
 
-// Otherwise a process would wait in the new communicator for one that does not have it.
+// Otherwise a process would wait in the new communicator for process 1, which does not have it.
 TEST(mpi_all_survive, a_communicator_that_one_process_has_not_made_is_an_error_at_all) {
     mpi::environment environment;
     const mpi::communicator& world = environment.world();
