@@ -37,19 +37,40 @@ communicator::~communicator() {
     engine_->count_communicators(-1);
 }
 
+// A process may have made the communicator, and another one not, if a third has died meanwhile.
+// Then the second revokes the old one, and the first fails in a barrier of that. If a process fails
+// in the first barrier, none gets through the second, so all fail. A process that fails in the
+// second knows that all have made the new one, and revokes it, because others may keep it. It must
+// not before: Open MPI 5.0 crashes in a process that has not made it yet.
+std::error_code communicator::check_made(int returned, MPI_Comm made) const noexcept {
+    std::error_code error = internal::error_of(returned);
+    if (!engine_->recovers()) return error;
+    bool have_all_made = false;
+    if (!internal::may_tell_of_failure(error)) {
+        std::error_code later = internal::error_of(::MPI_Barrier(handle_));
+        have_all_made = !later;
+        if (!later) later = internal::error_of(::MPI_Barrier(handle_));
+        if (!later) return error;
+        error = later;
+    }
+    if (internal::has_failed_processes(handle_)) error = errc::process_failed;
+    engine_->revoke(handle_);
+    if (have_all_made) engine_->revoke(made);
+    return error;
+}
+
 // The call is made by the owner: what was started before has then started in MPI's order too.
 template <class Make>
-communicator communicator::made_by(Make make, const char* what) const {
+communicator communicator::made_by(Make make, const char* what, bool ends_alike) const {
     internal::engine& owner = internal::communicator_access::owner(*this);
     COPPICE_CHECK(!owner.is_current(),
                   "mpi: duplicate(), split(), and shrink() block; call them on another thread");
     MPI_Comm made = MPI_COMM_NULL;
     std::error_code error = errc::process_failed;
-    owner.run([&owner, &made, &error, &make, from = handle_]() noexcept {
+    owner.run([this, &owner, &made, &error, &make, ends_alike]() noexcept {
         MPI_Comm to = MPI_COMM_NULL;
-        error =
-            internal::error_of(owner.call_waiting([make, &to]() noexcept { return make(&to); }));
-        if (error == errc::process_failed) owner.revoke(from);
+        const int returned = owner.call_waiting([make, &to]() noexcept { return make(&to); });
+        error = ends_alike ? internal::error_of(returned) : check_made(returned, to);
         made = to;
     });
     if (error) throw std::system_error(error, what);
@@ -60,7 +81,7 @@ communicator communicator::made_by(Make make, const char* what) const {
 communicator communicator::duplicate() const {
     const MPI_Comm from = handle_;
     return made_by([from](MPI_Comm* to) noexcept { return ::MPI_Comm_dup(from, to); },
-                   "mpi::communicator::duplicate");
+                   "mpi::communicator::duplicate", false);
 }
 
 communicator communicator::split(int color, int key) const {
@@ -71,7 +92,7 @@ communicator communicator::split(int color, int key) const {
     const MPI_Comm from = handle_;
     return made_by([from, color,
                     key](MPI_Comm* to) noexcept { return ::MPI_Comm_split(from, color, key, to); },
-                   "mpi::communicator::split");
+                   "mpi::communicator::split", false);
 }
 
 void communicator::check_can_recover(const char* what) const {
@@ -94,7 +115,7 @@ communicator communicator::shrink() const {
             internal::revoke(from);
             return internal::shrink(from, to);
         },
-        "mpi::communicator::shrink");
+        "mpi::communicator::shrink", true);
 }
 
 namespace {

@@ -1,6 +1,8 @@
 // The calls of MPI's fault tolerance, under the names that the implementation has.
 #include "recovery.hpp"
 
+#include <coppice/mpi/error.hpp>
+
 #if __has_include(<mpi-ext.h>)
 #include <mpi-ext.h>
 #endif
@@ -18,6 +20,10 @@ bool tells_of_failure([[maybe_unused]] int error_class) noexcept {
     if (error_class == MPIX_ERR_REVOKED) return true;
 #endif
     return false;
+}
+
+bool may_tell_of_failure(std::error_code error) noexcept {
+    return error == errc::process_failed || error == errc::other || error == errc::internal;
 }
 
 #if defined(OMPI_HAVE_MPI_EXT_FTMPI)
@@ -50,8 +56,13 @@ int revoke(MPI_Comm over) noexcept {
     return ::MPIX_Comm_revoke(over);
 }
 
+// Open MPI 5.0 crashes in a process that is still in its shrink, if another one has left it and
+// revokes what it has made. So no process leaves before all that live have made it.
 int shrink(MPI_Comm over, MPI_Comm* made) noexcept {
-    return ::MPIX_Comm_shrink(over, made);
+    const int returned = ::MPIX_Comm_shrink(over, made);
+    int all_have_made = returned == MPI_SUCCESS ? 1 : 0;
+    ::MPIX_Comm_agree(over, &all_have_made);  // an error tells of another death
+    return returned != MPI_SUCCESS || all_have_made != 0 ? returned : MPIX_ERR_PROC_FAILED;
 }
 
 int agree(MPI_Comm over, int* bits, MPI_Request* made) noexcept {

@@ -5,6 +5,7 @@
 // Failure Mitigation.
 
 #include <mpi.h>
+#include <system_error>
 
 namespace coppice::mpi::internal {
 
@@ -13,6 +14,9 @@ bool has_fault_tolerance() noexcept;
 // Returns true if this class of errors says that a process has failed, or that another process has
 // revoked the communicator.
 bool tells_of_failure(int error_class) noexcept;
+// Returns true if it is that error, or one that Open MPI may give in place of it: a collective that
+// sends to a process that has died may fail with an error of no class.
+bool may_tell_of_failure(std::error_code error) noexcept;
 // Returns true if the call has failed for such a reason, but its receive goes on.
 bool is_still_pending(int returned) noexcept;
 // Returns true if the communicator was revoked, or MPI knows of a process of it that has failed.

@@ -126,11 +126,9 @@ void request::note(int which, const MPI_Status& status, int returned) noexcept {
 // The other processes may wait for this one, which has learned of the failure and does not go on.
 void request::fail_by(int returned) noexcept {
     fail(error_of(returned));
-    if (!engine_->recovers() || over_ == MPI_COMM_NULL) return;
-    // A collective that sends to a process that has died may fail without the right error.
-    const bool is_vague = error_ == errc::other || error_ == errc::internal;
-    if (is_vague && has_failed_processes(over_)) fail(errc::process_failed);
-    if (error_ == errc::process_failed || (is_vague && is_collective())) engine_->revoke(over_);
+    if (!engine_->recovers() || over_ == MPI_COMM_NULL || !may_tell_of_failure(error_)) return;
+    if (has_failed_processes(over_)) fail(errc::process_failed);
+    if (error_ == errc::process_failed || is_collective()) engine_->revoke(over_);
 }
 
 // Returns true if MPI's test has failed, but the call has not ended, so that MPI may still access

@@ -10,6 +10,9 @@
 #include "doomed_operations.hpp"
 
 #include <mpi.h>
+#if __has_include(<mpi-ext.h>)
+#include <mpi-ext.h>
+#endif
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -41,6 +44,29 @@ std::error_code error_of(F run) {
     }
     return {};
 }
+
+// The library calls these in place of MPI's. In process 1 a call fails, as if a process had died
+// and only this one had found that. The others have made the communicator.
+int left_to_succeed = -1;  // no call fails
+int end_of(int returned, MPI_Comm* made) {
+    int rank = 0;
+    ::PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    if (rank != 1 || left_to_succeed-- != 0) return returned;
+    *made = MPI_COMM_NULL;
+    return MPIX_ERR_PROC_FAILED;
+}
+
+}  // namespace
+
+extern "C" int MPI_Comm_dup(MPI_Comm from, MPI_Comm* made) {
+    return end_of(::PMPI_Comm_dup(from, made), made);
+}
+
+extern "C" int MPI_Comm_split(MPI_Comm from, int color, int key, MPI_Comm* made) {
+    return end_of(::PMPI_Comm_split(from, color, key, made), made);
+}
+
+namespace {
 
 // Runs some of all kinds of operations.
 void expect_works(const mpi::communicator& world, int size) {
@@ -276,6 +302,45 @@ TEST(mpi_all_survive, revoke_ends_what_is_pending_at_all) {
         EXPECT_EQ(error, mpi::errc::process_failed) << error.message();
     EXPECT_TRUE(!of_send || of_send == mpi::errc::process_failed) << of_send.message();
     expect_recovers(world, 0);
+}
+
+// Otherwise a process would wait in the new communicator for process 1, which does not have it.
+TEST(mpi_all_survive, a_communicator_that_one_process_has_not_made_is_an_error_at_all) {
+    mpi::environment environment;
+    const mpi::communicator& world = environment.world();
+    mpi::communicator living = world.duplicate();
+    const auto make = [&living](bool splits) {
+        return splits ? living.split(0) : living.duplicate();
+    };
+    for (const bool splits : {false, true}) {
+        const mpi::communicator made = make(splits);
+        mpi::barrier(made, block);
+        left_to_succeed = 0;
+        EXPECT_EQ(error_of([&] { (void)make(splits); }), mpi::errc::process_failed);
+        std::error_code error;
+        mpi::barrier(living, block[error]);
+        EXPECT_EQ(error, mpi::errc::process_failed) << error.message();
+        mpi::barrier(made, block);
+        left_to_succeed = -1;
+        living = living.shrink();
+    }
+    expect_works(living, world.size());
+    expect_works(world, world.size());
+}
+
+// Open MPI crashes if a communicator is revoked that another process has not made yet.
+TEST(mpi_all_survive, a_communicator_may_be_revoked_as_soon_as_it_is_made) {
+    mpi::environment environment;
+    const mpi::communicator& world = environment.world();
+    for (int n = 0; n != 20; ++n) {
+        mpi::communicator living = world.duplicate();
+        for (int step = 0; step != 3; ++step) {
+            if (world.rank() == n % world.size()) living.revoke();
+            living = living.shrink();
+            ASSERT_EQ(living.size(), world.size());
+        }
+        mpi::barrier(living, block);
+    }
 }
 
 TEST(mpi_all_survive, an_exception_of_one_is_known_to_all_by_an_agreement) {

@@ -6,6 +6,7 @@
 
 #include <mpi.h>
 #include <cstddef>
+#include <system_error>
 #include <utility>
 
 namespace coppice::mpi {
@@ -74,7 +75,8 @@ public:
 
     // Makes a communicator of the same processes. Collective: every process calls it. Blocks: until
     // all have called it, and the environment's other operations with it; call it while a program
-    // starts. Errors: std::system_error. Threads: any but the environment's own.
+    // starts. Errors: std::system_error. If a process has failed, this communicator is revoked, and
+    // the new one too, if any process has got it. Threads: any but the environment's own.
     communicator duplicate() const;
     // Makes a communicator of the processes that give the same color, which is 0 or more, ordered
     // by key and then by rank. A process that gives no_color gets an empty one. Collective, also
@@ -103,8 +105,10 @@ private:
     friend internal::communicator_access;
     communicator() noexcept = default;
     communicator(internal::engine& owner, MPI_Comm handle, bool is_ours);
+    // `ends_alike`: MPI's call succeeds at all processes that live, or fails at all.
     template <class Make>
-    communicator made_by(Make make, const char* what) const;
+    communicator made_by(Make make, const char* what, bool ends_alike) const;
+    std::error_code check_made(int returned, MPI_Comm made) const noexcept;
     void check_can_recover(const char* what) const;
 
     internal::engine* engine_ = nullptr;
