@@ -70,7 +70,7 @@ void engine::throw_start_failure() const {
         case start_step::begin_watch:
             throw std::system_error(failure_,
                                     "mpi::environment: the watch for failures cannot begin here "
-                                    "or in another process");
+                                    "or in another process, or they give different timeouts");
         default:
             throw std::system_error(failure_, "mpi::environment: MPI cannot be initialized");
     }

@@ -5,6 +5,7 @@
 #include <coppice/mpi/internal/engine.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <new>
 
@@ -39,15 +40,16 @@ int failure_watch::begin() noexcept {
     ::MPI_Comm_set_errhandler(over_, MPI_ERRORS_RETURN);
     ::MPI_Comm_rank(over_, &rank_);
     ::MPI_Comm_size(over_, &size_);
-    // The others would declare a process failed that cannot watch.
-    int worst = MPI_SUCCESS;
+    // The others would declare a process failed that cannot watch, or that sends beats too rarely.
+    std::array<std::int64_t, 3> most{MPI_SUCCESS, period_.count(), -period_.count()};
     try {
         telling_.assign(static_cast<std::size_t>(size_), MPI_REQUEST_NULL);
     } catch (const std::bad_alloc&) {
-        worst = MPI_ERR_NO_MEM;
+        most[0] = MPI_ERR_NO_MEM;
     }
-    returned = ::MPI_Allreduce(MPI_IN_PLACE, &worst, 1, MPI_INT, MPI_MAX, over_);
-    if (returned == MPI_SUCCESS) returned = worst;
+    returned = ::MPI_Allreduce(MPI_IN_PLACE, most.data(), 3, MPI_INT64_T, MPI_MAX, over_);
+    if (returned == MPI_SUCCESS) returned = static_cast<int>(most[0]);
+    if (returned == MPI_SUCCESS && most[1] != -most[2]) returned = MPI_ERR_ARG;
     if (returned != MPI_SUCCESS) {
         ::MPI_Comm_free(&over_);
         return returned;

@@ -343,6 +343,21 @@ TEST(mpi_all_survive, a_watch_that_cannot_begin_leaves_the_programs_mpi_as_it_wa
     ::MPI_Finalize();
 }
 
+TEST(mpi_all_survive, watches_of_different_timeouts_begin_at_no_process) {
+    start_mpi();
+    int rank = 0;
+    ::MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    mpi::environment_options options;
+    options.failure_timeout = std::chrono::minutes(rank == 0 ? 2 : 1);
+    try {
+        const mpi::environment environment(options);
+        ADD_FAILURE() << "no exception";
+    } catch (const std::system_error& e) {
+        EXPECT_EQ(e.code(), mpi::errc::invalid_argument) << e.what();
+    }
+    ::MPI_Finalize();
+}
+
 TEST(mpi_all_survive, a_watch_that_has_no_memory_at_one_process_begins_at_none) {
     if (coppice::test::sanitized) GTEST_SKIP() << "a sanitizer owns operator new";
     start_mpi();

@@ -49,7 +49,8 @@ public:
     // Errors: std::system_error, with operation_not_permitted if MPI has ended in this process, and
     // with errc::process_failed if a process fails, also if it did during an earlier environment of
     // this process; MPI is not ended then. If the watch for failures cannot begin in a process, for
-    // example without memory, all get that error. After other errors, MPI has ended if this
+    // example without memory, all get that error, which is invalid_argument if they give different
+    // timeouts. After other errors, MPI has ended if this
     // constructor has initialized it, and otherwise is as before. std::bad_alloc: nothing has
     // started, and the process may try again, for which the others wait.
     explicit environment(const environment_options& options)
