@@ -93,7 +93,7 @@ int parts_request::make_type() noexcept {
     const memory& m = call_.what == parts_kind::scatter ? call_.into : call_.from;
     if (type_ != MPI_DATATYPE_NULL) return MPI_SUCCESS;
     type_ = type_of(m.type);
-    if (m.type != element::bytes || m.unit == 1) return MPI_SUCCESS;
+    if (m.type != element::raw || m.unit == 1) return MPI_SUCCESS;
     int returned = ::MPI_Type_contiguous(static_cast<int>(m.unit), MPI_BYTE, &type_);
     if (returned != MPI_SUCCESS) return returned;
     type_is_made_ = true;

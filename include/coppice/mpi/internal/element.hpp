@@ -25,7 +25,7 @@ concept transferable =
 
 namespace coppice::mpi::internal {
 
-enum class element : std::uint8_t { bytes, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, f80 };
+enum class element : std::uint8_t { raw, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, f80 };
 
 template <class T>
 inline constexpr bool is_character =
@@ -47,7 +47,7 @@ consteval element element_of() noexcept {
         constexpr int step = sizeof(T) == 1 ? 0 : sizeof(T) == 2 ? 1 : sizeof(T) == 4 ? 2 : 3;
         return static_cast<element>(first + step);
     } else {
-        return element::bytes;
+        return element::raw;
     }
 }
 
@@ -56,7 +56,7 @@ consteval element element_of() noexcept {
 struct memory {
     void* data = nullptr;
     std::size_t count = 0;
-    element type = element::bytes;
+    element type = element::raw;
     std::size_t unit = 1;
 };
 
@@ -69,7 +69,7 @@ template <class T>
 memory memory_of(std::span<T> objects) noexcept {
     using object = std::remove_const_t<T>;
     constexpr element type = element_of<object>();
-    constexpr std::size_t unit = type == element::bytes ? sizeof(object) : 1;
+    constexpr std::size_t unit = type == element::raw ? sizeof(object) : 1;
     constexpr std::size_t objects_max = std::numeric_limits<std::size_t>::max() / unit;
     const std::size_t count = objects.size();  // of a span that is no memory, it may be anything
     return {const_cast<object*>(objects.data()), (count < objects_max ? count : objects_max) * unit,
@@ -115,6 +115,6 @@ template <class Range>
 concept writable_memory = readable_memory<Range> && !std::is_const_v<internal::object_of<Range>>;
 // Types that have reductions: integers and floating-point numbers, but no characters and no bool.
 template <class T>
-concept reducible = internal::element_of<T>() != internal::element::bytes;
+concept reducible = internal::element_of<T>() != internal::element::raw;
 
 }  // namespace coppice::mpi

@@ -49,7 +49,7 @@ protected:
           over_(over),
           can_cancel_(can_cancel),
           waits_(waits) {}
-    ~request();
+    virtual ~request();
 
     // Makes the call on the owner; `again` asks to be called in the next turn too.
     virtual outcome start(handles& made) noexcept = 0;
